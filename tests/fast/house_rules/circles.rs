@@ -55,13 +55,15 @@ fn described(circle: &[String], edges: &BTreeMap<&str, BTreeSet<String>>) -> Str
     format!("a circle of {} files:\n{}", circle.len(), lines.join("\n"))
 }
 
-/// The library and the crates that it is made of.
+/// The library, the crates that it is made of, and the one above it.
 fn crates() -> Vec<Crate> {
     let folders = fs::read_dir(root().join("crates")).expect("it is there");
     let name = |entry: fs::DirEntry| entry.file_name().into_string().expect("a name in UTF-8");
     let parts = folders.map(|entry| format!("crates/{}/src", name(entry.expect("readable"))));
     let text_of = |file: &str| fs::read_to_string(root().join(file)).ok();
-    std::iter::once("src".to_owned())
+    ["src", "mpi/src"]
+        .map(str::to_owned)
+        .into_iter()
         .chain(parts)
         .map(|folder| Crate::read(folder, &text_of))
         .collect()

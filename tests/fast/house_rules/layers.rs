@@ -168,7 +168,7 @@ fn lists_of_imports_are_read_word_by_word() {
 #[test]
 fn tracing_is_named_in_two_files() {
     let files = ["src/audit/events.rs", "src/device/wait_span.rs"];
-    none(lines_where(&sources(&["src", "crates"]), |source, line| {
+    none(lines_where(&sources(&["src", "crates", "mpi"]), |source, line| {
         line.contains("tracing::") && !files.contains(&&*source.path)
     }));
 }
@@ -179,7 +179,7 @@ fn only_its_backend_and_interop_name_cudarc() {
         ["crates/gpu/", "src/interop/cudarc/"].iter().any(|folder| source.path.starts_with(folder))
             || source.is_test()
     };
-    none(lines_where(&sources(&["src", "crates"]), |source, line| {
+    none(lines_where(&sources(&["src", "crates", "mpi"]), |source, line| {
         line.contains("cudarc::") && !line.contains("self::cudarc::") && !may(source)
     }));
 }
@@ -187,15 +187,14 @@ fn only_its_backend_and_interop_name_cudarc() {
 #[test]
 fn ndarray_is_not_named_below_the_arrays() {
     let without = sources(&["crates", "src/storage", "src/transfer"]);
-    let is_below = |source: &Source| !source.is_test() && !source.path.starts_with("crates/mpi/");
-    none(lines_where(&without, |source, line| is_below(source) && line.contains("ndarray")));
+    none(lines_where(&without, |source, line| !source.is_test() && line.contains("ndarray")));
 }
 
 /// A backend executes the copies that it gets and adds none: it may name `Work::Copy`, but must not
 /// build a `CopyWork`.
 #[test]
 fn copies_are_built_only_in_transfer() {
-    let elsewhere: Vec<Source> = sources(&["src", "crates"])
+    let elsewhere: Vec<Source> = sources(&["src", "crates", "mpi"])
         .into_iter()
         .filter(|source| !source.path.starts_with("src/transfer/") && !source.is_test())
         .collect();

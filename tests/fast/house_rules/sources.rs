@@ -12,8 +12,17 @@ const DEVICE_CRATES: [&str; 4] =
 const INTERFACE_PARTS: [&str; 5] = ["call_site", "grid", "sync", "timeline", "unwinding"];
 
 /// All Rust code of the repository.
-pub(crate) const ALL_CODE: [&str; 8] =
-    ["src", "crates", "macros", "report", "tests", "examples", "benches", "fuzz/fuzz_targets"];
+pub(crate) const ALL_CODE: [&str; 9] = [
+    "src",
+    "crates",
+    "mpi",
+    "macros",
+    "report",
+    "tests",
+    "examples",
+    "benches",
+    "fuzz/fuzz_targets",
+];
 
 /// A source file: its path from the root of the repository, and its text.
 pub(crate) struct Source {

@@ -23,7 +23,7 @@ const fn variable(
 }
 
 const PAGE: &str = "src/lib.rs";
-const MPI: &str = "crates/mpi/src/lib.rs";
+const MPI: &str = "mpi/src/lib.rs";
 const OF_TESTS: &str = "CONTRIBUTING.md";
 const LONG_CHECKS: &str = "scripts/long-checks";
 const SWITCH: &str = "1, true, yes or on, or else 0, false, no or off";
@@ -51,11 +51,11 @@ pub const VARIABLES: &[Variable] = &[
     variable("RESIDENT_COPY_ROW_BYTES", "a number", "256", PAGE),
     variable("RESIDENT_MPI", "host, device or nccl", "found by a test", MPI),
     variable("RESIDENT_MPI_TIMEOUT", "a number of seconds above 0", "300", MPI),
-    variable("RESIDENT_MPI_SELF_TEST", "set", "not set", "crates/mpi/src/self_test.rs"),
-    variable("RESIDENT_MPIRUN", "a program", "mpirun", "crates/mpi/README.md"),
-    variable("RESIDENT_MPI4PY", "a Python", "nothing is compared", "crates/mpi/README.md"),
-    variable("RESIDENT_MPI_BENCH", "set", "not set", "crates/mpi/benches/exchange/main.rs"),
-    variable("RESIDENT_MPI_TEST_", "of tests", "not set", "crates/mpi/tests/processes/launch.rs"),
+    variable("RESIDENT_MPI_SELF_TEST", "set", "not set", "mpi/src/self_test.rs"),
+    variable("RESIDENT_MPIRUN", "a program", "mpirun", "mpi/README.md"),
+    variable("RESIDENT_MPI4PY", "a Python", "nothing is compared", "mpi/README.md"),
+    variable("RESIDENT_MPI_BENCH", "set", "not set", "mpi/benches/exchange/main.rs"),
+    variable("RESIDENT_MPI_TEST_", "of tests", "not set", "mpi/tests/processes/launch.rs"),
     variable("RESIDENT_TEST_", "of tests", "not set", OF_TESTS),
     variable("RESIDENT_MUTANT", "of tests", "not set", "scripts/mutants"),
     variable("RESIDENT_MUTANTS_", "of tests", "not set", "scripts/mutants"),

@@ -214,7 +214,7 @@ impl World {
         if let Some(error) = &*self.broken.borrow() {
             return Err(error.clone());
         }
-        let late = self.nccl().and_then(Communicator::error);
+        let late = self.nccl().and_then(Communicator::error).or_else(|| self.inbox.failure());
         late.map_or(Ok(()), |error| Err(self.break_with(error)))
     }
 

@@ -10,9 +10,12 @@ mod exchange_unfinished;
 mod failures;
 mod file;
 mod gather;
+mod interposed;
 mod launch;
 #[cfg(feature = "nccl")]
 mod nccl;
+mod open_receives;
+mod open_receives_random;
 mod point_to_point;
 mod random;
 mod reports;

@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 
 use resident::ndarray::Ix1;
 use resident::{Emulation, SmartArray};
-use resident_mpi::{Error, Mpi, Reduce, Result};
-use rustix::process::{Signal, getpid, kill_process};
+use resident_mpi::{Error, Mpi, Receiving, Reduce, Result};
+use rustix::process::{Resource, Rlimit, Signal, getpid, kill_process, setrlimit};
 
+use crate::interposed;
 use crate::launch::{Ended, Job, is_inside};
 
 /// Long after the time-outs of these tests.
@@ -298,6 +299,60 @@ fn a_panic_that_is_caught_ends_nothing() {
         assert!(caught.is_err());
         mpi.barrier().unwrap();
     });
+}
+
+/// `error` is that of all later calls too, at once: none waits until the time-out.
+fn expect_broken(mpi: &Mpi, error: &Error, later: Receiving<u8, Ix1>) {
+    let begin = Instant::now();
+    for result in [later.wait().map(drop), mpi.barrier()] {
+        assert_eq!(result.unwrap_err().to_string(), error.to_string());
+    }
+    assert!(begin.elapsed() < Duration::from_secs(1), "{:?}", begin.elapsed());
+    eprintln!("rank {} was told: {error}", mpi.rank());
+}
+
+#[test]
+fn a_header_that_cannot_be_received_breaks_later_receives() {
+    if !is_inside() {
+        let ended = Job::new(1).run();
+        expect_failed(&ended, &["rank 0 was told: ", "rank 0 of 1 ends the job: ", "MPI_Test"]);
+        return;
+    }
+    let mpi = start();
+    let [first, second] = [1, 1].map(|len| mpi.irecv::<u8, Ix1>(len, 0, 0).unwrap());
+    interposed::fail_once();
+    let error = first.is_done().unwrap_err();
+    assert!(matches!(error, Error::Mpi { .. }), "{error}");
+    drop(first);
+    expect_broken(&mpi, &error, second);
+}
+
+#[test]
+fn a_message_too_long_to_be_thrown_away_breaks_later_receives() {
+    const LEN: usize = 256 << 20;
+    if !is_inside() {
+        let ended = Job::new(2).run();
+        expect_failed(&ended, &["rank 0 was told: ", "no memory to throw away 268435456 bytes"]);
+        return;
+    }
+    let mpi = start();
+    if mpi.rank() == 1 {
+        let array = SmartArray::<u8, _>::ones(LEN);
+        let _ = mpi.send(&array, 0, 0);
+        return;
+    }
+    let [first, second] = [1, 1].map(|len| mpi.irecv::<u8, Ix1>(len, 1, 0).unwrap());
+    let current = Some(address_space_bytes() + LEN as u64 / 2);
+    setrlimit(Resource::As, Rlimit { current, maximum: None }).expect("less than before");
+    let error = first.wait().map(drop).unwrap_err();
+    assert!(matches!(error, Error::Argument { .. }), "{error}");
+    expect_broken(&mpi, &error, second);
+}
+
+fn address_space_bytes() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").expect("Linux tells");
+    let pages: u64 = statm.split(' ').next().expect("pages").parse().expect("a number");
+    pages * rustix::param::page_size() as u64
 }
 
 #[test]

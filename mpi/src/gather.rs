@@ -190,7 +190,9 @@ where
         let expected = Header::of::<T>(part.shape());
         let mut message = Incoming::new(world, part.raw_dim(), peer, Use::Once)?;
         let header = header::receive(world, peer)?;
-        let found = header::wait(world, &header, &awaited, deadline)?;
+        // What comes next would be taken for the header that was not received.
+        let found = header::wait(world, &header, &awaited, deadline)
+            .map_err(|error| world.break_with(error))?;
         if found == expected {
             message.start(None).map_err(|error| world.break_with(error))?;
             message.wait(&awaited, deadline)?;
