@@ -1,14 +1,8 @@
 //! Device arrays on embedded devices: refusals in the middle of a copy, parts, and long views.
 
-use resident::emulation::{Call, CallKind};
-use resident::ndarray::{
-    Array, Array1, Array2, Array3, ArrayRef, Axis, Dimension, ShapeBuilder, s,
-};
-use resident::{
-    Device, DeviceArray, Emulation, Error, Fault, Grid, InOut, Kernel, PinnedArray, Result,
-    SmartArray, audit,
-};
-use support::block_on::block_on;
+use resident::emulation::Call;
+use resident::ndarray::{Array3, ArrayRef};
+use support::prelude::*;
 
 /// The number of backend calls of that kind.
 fn calls(device: &Device, kind: CallKind) -> usize {

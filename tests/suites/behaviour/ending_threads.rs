@@ -7,12 +7,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use resident::ndarray::{Array1, Ix1, s};
-use resident::{
-    Device, DeviceArray, Emulation, Error, Grid, InOut, Kernel, ManagedArray, MappedArray,
-    PinnedArray, SmartArray, Stream, audit, ops, with_mapped, with_pinned,
-};
-use support::{own_process, test_name};
+use resident::ops;
+use support::prelude::*;
 
 /// How many calls have been made, and which of them failed.
 static MADE: AtomicUsize = AtomicUsize::new(0);

@@ -2,15 +2,11 @@
 //! make of them.
 
 use resident::bytemuck::{Pod, Zeroable};
-use resident::emulation::CallKind;
-use resident::ndarray::{Array1, Ix1, SliceInfoElem, s};
-use resident::{
-    Device, DeviceArray, Emulation, Error, Grid, In, InOut, Kernel, PinnedArray, Result,
-    SmartArray, Validity, field, field_mut,
-};
+use resident::ndarray::SliceInfoElem;
+use resident::{field, field_mut};
 use support::bodies::assert_ordered;
-use support::lab::lab;
 use support::own_process::HANG_LIMIT;
+use support::prelude::*;
 
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Debug, Pod, Zeroable)]
@@ -171,7 +167,7 @@ fn fields_of_arrays_without_elements_and_of_parts_without_elements() -> Result<(
     let mut mass = field_mut!(part, Particle, mass);
     mass.fill(9.0)?;
     drop(mass.gpu_mut_on(&stream)?);
-    assert_eq!((mass.len(), mass.residency().host()), (0, Validity::Valid));
+    assert_eq!((mass.len(), mass.residency().host()), (0, Valid));
     assert_eq!(field!(cloud, Particle, mass).host()?.sum(), 12.0);
     Ok(())
 }

@@ -4,9 +4,8 @@
 
 use std::mem::forget;
 
-use resident::ndarray::{Axis, Ix1, s};
-use resident::{Device, Emulation, SmartArray, Stream};
 use support::bodies::{accumulate, add, assert_ordered, one, plus};
+use support::prelude::*;
 
 fn numbers() -> SmartArray<u32, Ix1> {
     SmartArray::from((0..8).collect::<Vec<u32>>())

@@ -5,15 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use resident::emulation::CallKind;
-use resident::ndarray::{Array1, s};
-use resident::{
-    Device, DeviceArray, Emulation, Error, Fault, Grid, InOut, Kernel, MappedArray, Out,
-    PinnedArray, Result, SmartArray, with_pinned,
-};
 use support::bodies::{Gate, add, one};
 use support::flags::gated;
-use support::lab::lab;
+use support::prelude::*;
 use support::watched::assert_no_hazard;
 
 fn numbers() -> Array1<u32> {

@@ -3,10 +3,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use resident::ndarray::{Ix1, s};
-use resident::{Device, Emulation, Error, InOut, Kernel, Result, SmartArray, Validity};
 use support::bodies::{Gate, add, assert_ordered, modes, one};
-use support::flags::{gated, without_deadlock};
+use support::flags::gated;
+use support::prelude::*;
 
 type Numbers = SmartArray<u32, Ix1>;
 
@@ -138,7 +137,7 @@ fn what_need_not_wait_works_inside_a_body() {
         array.prefetch(&device.stream()).unwrap();
         let (inner, own) = (Arc::clone(&array), device.clone());
         let seen = inside(&device, move || -> Result<u32> {
-            assert_eq!(inner.residency().host(), Validity::Valid);
+            assert_eq!(inner.residency().host(), Valid);
             assert_eq!((inner.len(), own.stream().is_idle()?), (8, false));
             assert!(format!("{inner:?}").contains("u32"));
             let constant = SmartArray::<u32, _>::full(8, 5);

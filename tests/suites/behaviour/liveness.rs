@@ -8,13 +8,9 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use resident::ndarray::Ix1;
-use resident::{
-    Device, Emulation, Error, Event, Grid, InOut, Kernel, Result, SmartArray, Stream, audit,
-};
-use support::block_on::block_on;
-use support::flags::without_deadlock;
+use resident::Event;
 use support::own_process::HANG_LIMIT;
+use support::prelude::*;
 
 /// Sleeps for so many microseconds, and adds 1 to each element.
 fn nap() -> Kernel<(u64, InOut<u64, Ix1>)> {

@@ -3,14 +3,12 @@
 #![allow(clippy::forget_non_drop, reason = "the tests drop guards with and without a destructor")]
 
 use std::mem::forget;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use resident::emulation::CallKind;
-use resident::ndarray::{Axis, Ix1, s};
-use resident::{Device, Emulation, In, Kernel, Link, Out, SmartArray, Stream};
+use resident::Link;
 use support::bodies::{Gate, accumulate, add, assert_ordered, one, plus};
-use support::flags::{Flag, expecting, expecting_reader, gated, raising, without_deadlock};
+use support::flags::{Flag, expecting, expecting_reader, gated, raising};
+use support::prelude::*;
 
 fn numbers(len: u32) -> SmartArray<u32, Ix1> {
     SmartArray::from((0..len).collect::<Vec<u32>>())
@@ -83,33 +81,6 @@ fn blur(gate: &Gate) -> Kernel<(In<u32>, Out<u32>)> {
         gate.pass();
         y.copy_from_slice(x);
     })
-}
-
-#[test]
-fn images_that_flow_through_three_streams_do_not_wait_for_each_others_work() {
-    without_deadlock(|| {
-        let device = workers();
-        let [up, compute, down] = [(); 3].map(|()| device.new_stream().unwrap());
-        let (gates, images) = ([(); 3].map(|()| Gate::default()), [(); 3].map(|()| numbers(16)));
-        let mut soft = [(); 3].map(|()| SmartArray::<u32, _>::uninit(16));
-        for image in 0..3 {
-            // This image is uploaded while the previous one is being computed.
-            images[image].prefetch(&up).unwrap();
-            up.synchronize().unwrap();
-            blur(&gates[image])
-                .launch_on(&compute, one(), (&images[image], &mut soft[image]))
-                .unwrap();
-            if image > 0 {
-                // The previous image is downloaded while this one is being computed.
-                let before = soft[image - 1].snapshot_on(&down).unwrap();
-                gates[image - 1].open();
-                assert_eq!(before.wait().unwrap().to_vec(), (0..16).collect::<Vec<_>>());
-            }
-        }
-        gates[2].open();
-        assert_eq!(soft[2].host().unwrap()[3], 3);
-        assert_ordered(&device);
-    });
 }
 
 #[test]
@@ -335,20 +306,6 @@ fn events_measure_modelled_time_over_a_link() {
     end.synchronize().unwrap();
     assert_eq!(end.elapsed_since(&start).unwrap(), Duration::from_micros(105));
     assert_eq!(start.elapsed_since(&end).unwrap(), Duration::ZERO);
-}
-
-#[test]
-fn auto_synchronize_waits_when_it_is_dropped_while_unwinding() {
-    let device = seeded(5);
-    let (flag, stream) = (Flag::default(), device.stream());
-    let unwound = catch_unwind(AssertUnwindSafe(|| {
-        let _guard = stream.auto_synchronize();
-        raising(&flag).launch_on(&stream, one(), (&mut numbers(4),)).unwrap();
-        assert!(!flag.is_up(), "no call has waited yet");
-        panic!("in flight");
-    }));
-    assert_eq!(unwound.unwrap_err().downcast_ref::<&str>(), Some(&"in flight"));
-    assert!(flag.is_up());
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! Many small parts of an array: what is copied for them, and what is not.
 
-use resident::ndarray::{Array1, Array2, Ix1, Ix2, s};
-use resident::{Device, Emulation, Grid, In, InOut, Kernel, SmartArray, Stream, Validity, audit};
+use support::prelude::*;
 
 /// Odd, so that no written element lies below another.
 const SIDE: usize = 255;
@@ -135,11 +134,11 @@ fn writes_that_leave_very_many_parts_withdraw_what_lies_between_and_nothing_else
     add.launch_on(&stream, Grid::cover(SIDE), (&mut last,)).expect("launched");
     let between = |array: &Matrix| array.slice(s![..1, 1..2]).residency().on(&stream.device());
     write(&mut array, 10_000);
-    assert_eq!(between(&array), Validity::Valid);
+    assert_eq!(between(&array), Valid);
     write(&mut array, 20_000);
-    assert_eq!(between(&array), Validity::Stale);
+    assert_eq!(between(&array), Stale);
     let last = array.slice(s![511.., ..]).residency();
-    assert_eq!((last.host(), last.on(&stream.device())), (Validity::Stale, Validity::Valid));
+    assert_eq!((last.host(), last.on(&stream.device())), (Stale, Valid));
     let (host, report) = audit::capture(|| array.host().map(|host| host.to_owned()));
     assert_eq!(report.traffic().to_host.bytes, 4 * SIDE as u64, "{report}");
     let mut expected = Array2::<u32>::zeros((512, SIDE));

@@ -5,10 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use resident::bytemuck::{Pod, Zeroable};
-use resident::ndarray::{Array2, Axis, Ix1, Ix2, ShapeBuilder, s};
-use resident::{Device, Emulation, Error, In, InOut, Kernel, Result, SmartArray, Stream};
 use support::bodies::{Gate, add, broken_update, one};
-use support::flags::without_deadlock;
+use support::prelude::*;
 
 /// A device that runs queued work only when a thread waits.
 fn idle_device() -> Device {

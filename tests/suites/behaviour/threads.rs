@@ -5,13 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Barrier};
 use std::thread;
-
-use resident::ndarray::{Array1, Array2, Axis, Ix1, Ix2, s};
-use resident::{
-    Device, Emulation, Grid, In, InOut, Kernel, ManagedArray, MappedArray, Out, Result, SmartArray,
-    SmartViewMut, Stream, audit, with_mapped, with_pinned,
-};
-use support::flags::without_deadlock;
+use support::prelude::*;
 
 /// The number of threads.
 const THREADS: usize = 8;

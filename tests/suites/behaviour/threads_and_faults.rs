@@ -3,10 +3,8 @@
 
 use std::sync::{Arc, Barrier};
 
-use resident::ndarray::{Ix1, s};
-use resident::{Device, Emulation, Error, Fault, Result, SmartArray, Stream};
 use support::bodies::{add, assert_ordered, one, plus};
-use support::flags::without_deadlock;
+use support::prelude::*;
 
 const LEN: u32 = 24;
 const THREADS: usize = 4;

@@ -5,14 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use resident::audit::{self, Cause};
-use resident::ndarray::{Array1, Ix1, s};
-use resident::{
-    Device, DeviceArray, Emulation, Error, Fault, InOut, Kernel, PinnedArray, Result, SmartArray,
-    Watch, WatchState,
-};
-use support::block_on::block_on;
+use resident::{Watch, WatchState};
 use support::bodies::{Gate, add, assert_ordered, broken_update, modes, one};
-use support::flags::without_deadlock;
+use support::prelude::*;
 
 type Numbers = SmartArray<u32, Ix1>;
 
@@ -235,18 +230,6 @@ fn states_are_counted_with_their_cause_and_nothing_else_is_copied() -> Result<()
     Ok(())
 }
 
-#[test]
-fn an_array_without_watches_moves_nothing() -> Result<()> {
-    let device = Device::emulated(Emulation::new());
-    let mut array = numbers();
-    for _ in 0..20 {
-        add().launch_on(&device.stream(), one(), (1, &mut array))?;
-    }
-    device.synchronize()?;
-    assert_eq!(array.traffic().to_host.count, 0);
-    Ok(())
-}
-
 /// The memory of states is used again: pinning some is rare.
 #[test]
 fn memory_of_states_is_used_again() -> Result<()> {
@@ -323,7 +306,7 @@ fn a_stream_that_is_awaited_returns_its_failure_once() {
 #[test]
 fn a_guard_synchronises_at_every_way_out() {
     in_both_modes(|device| {
-        fn leaves_early(stream: &resident::Stream, array: &mut Numbers) -> Result<()> {
+        fn leaves_early(stream: &Stream, array: &mut Numbers) -> Result<()> {
             let _guard = stream.auto_synchronize();
             add().launch_on(stream, one(), (1, array))?;
             Device::cuda(usize::MAX).map(drop)
@@ -376,28 +359,6 @@ fn assert_hidden(live: &Watch<u32, Ix1>, device: &Device) {
 /// Waits with `changed` until the watch shows these contents.
 fn assert_comes(live: &Watch<u32, Ix1>, expected: &[u32]) {
     while live.changed().unwrap().expect("the array lives").as_slice() != Some(expected) {}
-}
-
-#[test]
-fn what_is_newest_in_several_places_is_shown() {
-    in_both_modes(|device| {
-        let (stream, other) = (device.stream(), Device::emulated(Emulation::new()).stream());
-        let mut array = numbers();
-        let live = array.watch()?;
-        array.slice_mut(s![..3]).host_mut()?.fill(10);
-        assert_eq!(live.latest().map(|state| (state.change(), state[2])), Some((1, 10)));
-        add().launch_on(&stream, one(), (1, &mut array.slice_mut(s![5..])))?;
-        assert_comes(&live, &[10, 10, 10, 3, 4, 6, 7, 8]);
-        add().launch_on(&other, one(), (1, &mut array.slice_mut(s![3..5])))?;
-        assert_comes(&live, &[10, 10, 10, 4, 5, 6, 7, 8]);
-        array.slice_mut(s![4..6]).host_overwrite()?.fill(0);
-        assert_comes(&live, &[10, 10, 10, 4, 0, 0, 7, 8]);
-        array.slice_mut(s![..1]).fill(20)?;
-        assert_comes(&live, &[20, 10, 10, 4, 0, 0, 7, 8]);
-        drop(array);
-        assert!(live.changed()?.is_none(), "the last state was returned");
-        Ok(())
-    });
 }
 
 #[test]

@@ -2,12 +2,11 @@
 //! that runs and checks it while calls fail.
 
 use resident::emulation::{Call, CallKind, Outcome as CallOutcome};
-use resident::ndarray::s;
-use resident::{Device, Error, Result};
 
 use crate::bench::Bench;
 use crate::model::{ARRAYS, Model, ROWS, Row};
 use crate::steps::{Step, steps};
+use support::prelude::*;
 
 /// A call that fails: its device, its number, and whether the call fails or its work.
 #[derive(Clone, Copy, Debug)]

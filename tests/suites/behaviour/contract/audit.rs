@@ -1,11 +1,8 @@
 //! The audit: what was copied, why, and because of which line.
 
+use resident::Flow;
 use resident::audit::{self, Cause, Direction, Report, Site};
-use resident::ndarray::{Array2, Ix2, s};
-use resident::{Device, Emulation, Flow, Grid, InOut, Kernel, Result, SmartArray, Traffic};
-
-use support::lab::lab;
-use support::moves::{NOTHING, moves};
+use support::prelude::*;
 
 #[test]
 fn a_capture_reports_what_moved_and_which_line_triggered_it() -> Result<()> {

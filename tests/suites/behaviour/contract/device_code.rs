@@ -3,10 +3,8 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use resident::ndarray::{Array2, Ix1, Ix2, ShapeBuilder, s};
-use resident::{CudaSource, Error, Grid, In, InOut, Kernel, Out, Result, SmartArray};
-
-use support::lab::lab;
+use resident::CudaSource;
+use support::prelude::*;
 
 #[test]
 fn every_form_of_source_is_taken() {
@@ -96,7 +94,7 @@ fn compare_reports_the_first_difference_in_index_order_and_leaves_the_arguments(
     assert_eq!(values.host()?.sum(), 0.0);
     assert_eq!(
         values.traffic(),
-        resident::Traffic::default(),
+        Traffic::default(),
         "copies of the arguments moved, not the arguments"
     );
     Ok(())

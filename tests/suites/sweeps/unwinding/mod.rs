@@ -11,12 +11,10 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use resident::ndarray::{Array2, Ix2};
-use resident::{Device, Emulation, Grid, InOut, Kernel, Result, SmartArray, Stream};
-use support::flags::without_deadlock;
-
+use crate::each_call::counting;
 use crate::steps::with_device_code;
 pub(crate) use places::{CALLS, TASKS};
+use support::prelude::*;
 use user_code::{Broken, Subscriber, UserCode};
 
 type Table = SmartArray<u32, Ix2>;
@@ -26,7 +24,7 @@ type Table = SmartArray<u32, Ix2>;
 const KERNEL_TIME: Duration = Duration::from_millis(1);
 
 fn start() -> Array2<u32> {
-    Array2::from_shape_fn((8, 8), |(row, column)| (row * 8 + column) as u32)
+    counting(8, 8)
 }
 
 fn add() -> Kernel<(u32, InOut<u32, Ix2>)> {

@@ -8,15 +8,11 @@ use std::task::{Context, Poll};
 use std::thread;
 use std::time::Duration;
 
-use resident::ndarray::{Array2, Ix2, s};
-use resident::{
-    Device, DeviceArray, DeviceKind, Error, InOut, Kernel, ManagedArray, MappedArray, PinnedArray,
-    Result, SmartViewMut, with_mapped, with_pinned,
-};
-use support::block_on::block_on;
+use resident::DeviceKind;
 
 use super::user_code::{Broken, Captured, waker};
 use super::{KERNEL_TIME, Place, Scene, Table, add, one, start};
+use support::prelude::*;
 
 /// Tasks: on devices that run work also while no thread waits.
 pub(crate) const TASKS: &[Place] = &[Place { name: "tasks", run: tasks }];
