@@ -12,10 +12,13 @@ pub use resident::{
 };
 
 pub use crate::block_on::block_on;
-pub use crate::cases::run_cases;
+pub use crate::bodies::{assert_ordered, assert_ordered_under};
+pub use crate::cases::{run_cases, sampled};
 pub use crate::eventually::eventually;
 pub use crate::flags::without_deadlock;
 pub use crate::lab::lab;
 pub use crate::moves::{NOTHING, moves, validity};
 pub use crate::own_process::assert_success;
+pub use crate::random::Random;
+pub use crate::watched::count_of;
 pub use crate::{own_process, test_name};

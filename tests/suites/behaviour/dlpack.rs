@@ -12,6 +12,7 @@ use resident::dlpark::metadata::Dynamic;
 use resident::dlpark::versioned::Dlpack;
 use resident::dlpark::{DlpackFlags, Managed, ManagedTensorBase, legacy};
 use resident::{AnyViewMut, ReadOnlyDeviceArray, TensorElement};
+use support::foreign::{ForeignMemory, Form};
 use support::prelude::*;
 
 /// Memory of other code, which counts how often it is freed.
@@ -26,55 +27,9 @@ impl Drop for Owner {
     }
 }
 
-/// What is unusual about a tensor.
-#[derive(Clone, Copy)]
-struct Form {
-    strides: [i64; 2],
-    offset_bytes: u64,
-    dtype: DLDataType,
-    device: DLDevice,
-    flags: DlpackFlags,
-}
-
-const ROWS: Form = Form {
-    strides: [3, 1],
-    offset_bytes: 0,
-    dtype: DLDataType::F32,
-    device: DLDevice::CPU,
-    flags: DlpackFlags::empty(),
-};
-
-/// A tensor of 2 by 3 elements over other code's memory, which holds 0, 1, ...
-fn tensor(form: Form, freed: &Arc<AtomicU32>) -> Dlpack {
-    let elements: Vec<f32> = (0..16_u8).map(f32::from).collect();
-    let mut owner = Box::new(Owner { elements, freed: Arc::clone(freed) });
-    let data = owner.elements.as_mut_ptr();
-    let prepared = Dynamic::new([2_i64, 3], form.strides).prepare_as::<DLManagedTensorVersioned>();
-    let mut tensor = prepared.expect("two axes").initialize(owner);
-    tensor.set_data(data.cast()).set_device(form.device).set_dtype(form.dtype);
-    tensor.set_byte_offset(form.offset_bytes).set_flags(form.flags).expect("no copy");
-    // SAFETY: the memory lives as long as the owner, and the description is what the tests mean.
-    unsafe { tensor.finish() }
-}
-
-fn taken<D: Dimension>(device: &Device, tensor: Dlpack) -> Result<DeviceArray<f32, D>> {
+fn taken(device: &Device, tensor: Dlpack) -> Result<DeviceArray<f32, Ix1>> {
     // SAFETY: nothing else uses the memory.
     unsafe { DeviceArray::from_dlpack_on(&device.stream(), tensor) }
-}
-
-fn double() -> Kernel<(InOut<f32, Ix2>,)> {
-    Kernel::new("double").host(|_grid, (mut xs,)| xs *= 2.0)
-}
-
-/// Devices that no other test uses: with threads, with poison, and seeded.
-fn devices() -> [Device; 3] {
-    let emulation = Emulation::new().poison(true);
-    let plain = emulation.clone().poison(false);
-    [plain, emulation.clone(), emulation.seed(3)].map(Device::emulated)
-}
-
-fn array(rows: [[u8; 3]; 2]) -> Array2<f32> {
-    Array2::from_shape_fn((2, 3), |(row, column)| f32::from(rows[row][column]))
 }
 
 #[test]
@@ -97,7 +52,7 @@ fn memory_that_comes_back_counts_once_against_the_limit() -> Result<()> {
     let device = Device::emulated(Emulation::new().memory(1000));
     let stream = device.stream();
     let made: Dlpack = DeviceArray::<f32, _>::full_on(&stream, 150, 1.0)?.into_dlpack()?;
-    let back = taken::<Ix1>(&device, made)?;
+    let back = taken(&device, made)?;
     let second = DeviceArray::<f32, _>::full_on(&stream, 100, 2.0)?;
     assert_eq!(device.memory().in_use, 1000);
     assert_eq!(back.copy_to_host()?.sum() + second.copy_to_host()?.sum(), 350.0);
@@ -136,15 +91,23 @@ fn elements_without_contents_are_not_handed_out() -> Result<()> {
 /// An array over other code's memory becomes coherent, and is copied to other devices.
 #[test]
 fn a_coherent_array_may_live_in_memory_of_others() -> Result<()> {
-    let [device, other, _] = devices();
-    let freed = Arc::new(AtomicU32::new(0));
-    let mut table = SmartArray::from_device(taken::<Ix2>(&device, tensor(ROWS, &freed))?);
-    double().launch_on(&other.stream(), Grid::cover(6), (&mut table,))?;
-    assert_eq!(table.host()?.sum(), 30.0);
+    let [device, other] = [Emulation::new(), Emulation::new().seed(3)].map(Device::emulated);
+    let memory = ForeignMemory::of(&device, &[0, 1, 2, 3, 4, 5]);
+    // SAFETY: nothing else uses the memory.
+    let table = unsafe {
+        DeviceArray::<u32, Ix2>::from_dlpack_on(
+            &device.stream(),
+            Form::rows([2, 3]).tensor(&memory),
+        )
+    };
+    let mut table = SmartArray::from_device(table?);
+    let double = Kernel::<(InOut<u32, Ix2>,)>::new("double").host(|_grid, (mut xs,)| xs *= 2);
+    double.launch_on(&other.stream(), Grid::cover(6), (&mut table,))?;
+    assert_eq!(table.host()?.sum(), 30);
     table.release_on(&device)?;
     device.synchronize()?;
-    assert_eq!(freed.load(Ordering::SeqCst), 1);
-    assert_eq!(table.into_array()?.sum(), 30.0);
+    assert_eq!(Arc::strong_count(&memory), 1, "it is freed");
+    assert_eq!(table.into_array()?.sum(), 30);
     Ok(())
 }
 
@@ -451,7 +414,7 @@ fn no_call_writes_a_read_only_tensor() -> Result<()> {
         device.synchronize()?;
         device.synchronize()?;
         assert_eq!((Arc::strong_count(&page), device.memory().in_use), (1, 0));
-        assert_eq!(device.emulation().map_or(0, |log| log.hazards().len()), 0);
+        assert_ordered(&device);
     }
     Ok(())
 }

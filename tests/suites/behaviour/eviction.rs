@@ -64,7 +64,7 @@ fn the_arguments_of_one_launch_do_not_push_each_other_out() {
     // The refused launch has released its arguments, so there is memory for another array.
     let four = ones();
     four.prefetch(&device.stream()).expect("an eviction frees enough memory");
-    assert!(device.emulation().expect("emulated").hazards().is_empty());
+    assert_ordered(&device);
 }
 
 #[test]
@@ -151,6 +151,5 @@ fn threads_that_push_each_other_out_lose_nothing() {
             });
         }
     });
-    let hazards = device.emulation().expect("emulated").hazards();
-    assert!(hazards.is_empty(), "{hazards:?}");
+    assert_ordered(&device);
 }

@@ -38,11 +38,6 @@ fn halve() -> Kernel<(InOut<f32, Ix1>,)> {
     Kernel::new("halve").host(|_grid, (mut xs,)| xs *= 0.5)
 }
 
-fn waits(device: &Device) -> usize {
-    let calls = device.emulation().expect("emulated").calls();
-    calls.iter().filter(|call| call.kind == CallKind::WaitEvent).count()
-}
-
 #[test]
 fn only_launches_that_use_the_same_field_are_ordered() -> Result<()> {
     for seed in 0..20 {
@@ -51,16 +46,24 @@ fn only_launches_that_use_the_same_field_are_ordered() -> Result<()> {
         let (mut cloud, grid) = (cloud(10), Grid::cover(10));
         cloud.prefetch(&device.stream())?;
         device.synchronize()?;
-        let before = waits(&device);
+        let before = count_of(&device, CallKind::WaitEvent);
         let mut mass = field_mut!(cloud, Particle, mass);
         halve().launch_on(&streams[0], grid, (&mut mass,))?;
         let mut x = field_mut!(cloud, Particle, position[0]);
         halve().launch_on(&streams[1], grid, (&mut x,))?;
         halve().launch_on(&streams[0], grid, (&mut field_mut!(cloud, Particle, mass),))?;
-        assert_eq!(waits(&device) - before, 0, "different fields, and one stream for each");
+        assert_eq!(
+            count_of(&device, CallKind::WaitEvent) - before,
+            0,
+            "different fields, and one stream for each"
+        );
         let mut mass = field_mut!(cloud, Particle, mass);
         halve().launch_on(&streams[1], grid, (&mut mass.slice_mut(s![3..]),))?;
-        assert_eq!(waits(&device) - before, 1, "the same field on the other stream");
+        assert_eq!(
+            count_of(&device, CallKind::WaitEvent) - before,
+            1,
+            "the same field on the other stream"
+        );
         assert_eq!(field!(cloud, Particle, mass).to_vec()?[2..4], [0.75, 0.375]);
         assert_eq!(field!(cloud, Particle, position[0]).host()?[9], 4.5);
         assert_ordered(&device);

@@ -150,7 +150,7 @@ fn a_copy_gives_way_once_a_download_ahead_of_its_use_is_complete() -> Result<()>
 /// Calls `first_use` on two threads at once, again and again, for an array of 1000 bytes on a
 /// device with memory for one and a half.
 fn first_uses(first_use: impl Fn(&Bytes, usize, &Stream) -> Result<()> + Sync) {
-    for round in 0..300 {
+    for round in 0..sampled(60, 300) {
         let (device, array, wall) = (with_memory(1500), bytes(1000), Barrier::new(2));
         let outcomes = std::thread::scope(|scope| {
             let threads = [0, 1].map(|thread| {
@@ -190,7 +190,7 @@ fn threads_that_first_use_parts_of_an_array_allocate_it_once() {
 #[test]
 fn threads_that_first_write_halves_of_an_array_allocate_it_once() {
     let write = Kernel::<(Out<u8>,)>::new("write").host(|_, (x,)| x.fill(1));
-    for round in 0..300 {
+    for round in 0..sampled(60, 300) {
         let (device, mut array) = (with_memory(1500), Bytes::uninit(1000));
         let wall = Barrier::new(2);
         let (low, high) = array.split_at_mut(Axis(0), 500);
@@ -240,21 +240,6 @@ fn arrays_in_memory_of_the_host_count_their_copies() -> Result<()> {
     let explicit = DeviceArray::from_host(&Array1::<u8>::ones(100))?;
     assert_eq!((mapped.traffic().to_host.count, explicit.traffic().to_device.bytes), (0, 100));
     Ok(())
-}
-
-/// A linear congruential generator.
-struct Random(u64);
-
-impl Random {
-    fn new(seed: u64) -> Self {
-        Self(seed.wrapping_add(9).wrapping_mul(0x9E37_79B9_7F4A_7C15))
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % end
-    }
 }
 
 const THREADS: usize = 4;
@@ -417,13 +402,12 @@ fn use_at_random(device: &Device, seed: u64) {
     let memory = device.memory();
     assert_eq!(memory.in_use, (coherent_bytes + explicit_bytes) as u64, "seed {seed}");
     assert!(memory.in_use + memory.pooled <= (THREADS * SHARE) as u64, "{memory:?}");
-    let hazards = device.emulation().expect("emulated").hazards();
-    assert!(hazards.is_empty(), "{hazards:?}");
+    assert_ordered(&device);
 }
 
 #[test]
 fn there_is_memory_if_what_all_threads_use_fits() {
-    for seed in 0..12 {
+    for seed in 0..sampled(4, 12) {
         use_at_random(&with_memory((THREADS * SHARE) as u64), seed);
     }
 }

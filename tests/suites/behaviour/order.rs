@@ -22,12 +22,8 @@ fn workers() -> Device {
     Device::emulated(Emulation::new().poison(false))
 }
 
-fn count(device: &Device, kind: CallKind) -> usize {
-    device.emulation().unwrap().calls().iter().filter(|call| call.kind == kind).count()
-}
-
 fn events_and_waits(device: &Device) -> (usize, usize) {
-    (count(device, CallKind::RecordEvent), count(device, CallKind::WaitEvent))
+    (count_of(device, CallKind::RecordEvent), count_of(device, CallKind::WaitEvent))
 }
 
 #[test]
@@ -54,9 +50,9 @@ fn a_launch_with_shared_arrays_takes_one_event_and_not_one_per_argument() {
         add().launch_on(stream, one(), (1, &mut second)).unwrap();
     }
     device.synchronize().unwrap();
-    let before = count(&device, CallKind::RecordEvent);
+    let before = count_of(&device, CallKind::RecordEvent);
     accumulate().launch_on(&stream, one(), (&first, &mut second)).unwrap();
-    assert_eq!(count(&device, CallKind::RecordEvent) - before, 1);
+    assert_eq!(count_of(&device, CallKind::RecordEvent) - before, 1);
 }
 
 #[test]
@@ -66,12 +62,12 @@ fn a_transfer_takes_one_event_at_most() {
     array.prefetch(&device.stream()).unwrap();
     assert!(events_and_waits(&device).0 <= 1);
     array.prefetch(&peer.stream()).unwrap();
-    assert!(count(&peer, CallKind::RecordEvent) <= 1);
+    assert!(count_of(&peer, CallKind::RecordEvent) <= 1);
     let mut changed = SmartArray::<u32, _>::ones(64);
     add().launch_on(&device.stream(), one(), (1, &mut changed)).unwrap();
-    let before = count(&device, CallKind::RecordEvent);
+    let before = count_of(&device, CallKind::RecordEvent);
     changed.prefetch_host().unwrap();
-    assert!(count(&device, CallKind::RecordEvent) <= before + 1);
+    assert!(count_of(&device, CallKind::RecordEvent) <= before + 1);
 }
 
 /// A kernel that copies its input to its output once the gate is open.
@@ -181,10 +177,10 @@ fn foreign_work_comes_before_later_uses(
         let (flag, late) = (Flag::default(), Flag::default());
         add().launch_on(&elsewhere, one(), (1, &mut shared)).unwrap();
         let let_go = access(&mut array, &stream);
-        let events = count(&device, CallKind::RecordEvent);
+        let events = count_of(&device, CallKind::RecordEvent);
         add().launch_on(&stream, one(), (1, &mut shared)).unwrap();
         assert!(
-            count(&device, CallKind::RecordEvent) > events,
+            count_of(&device, CallKind::RecordEvent) > events,
             "this launch records an event, which comes before the foreign work"
         );
         raising(&flag).launch_on(&stream, one(), (&mut foreign,)).unwrap();
@@ -285,7 +281,7 @@ fn a_stream_that_waits_for_an_event_comes_after_it_and_only_then() {
         expecting(&flag, &late).launch_on(&waiting, one(), (&mut arrays[1],)).unwrap();
         expecting(&never, &Flag::default()).launch_on(&free, one(), (&mut arrays[2],)).unwrap();
         assert_eq!(
-            count(&device, CallKind::WaitEvent),
+            count_of(&device, CallKind::WaitEvent),
             1,
             "only the wait that the program requested"
         );

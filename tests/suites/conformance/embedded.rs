@@ -8,7 +8,7 @@ struct Embedded;
 
 impl Rig for Embedded {
     fn devices(&self, count: usize) -> Vec<Device> {
-        (0..count).map(|_| Device::emulated(Emulation::new().memory(1 << 30))).collect()
+        (0..count).map(|_| Device::emulated(Emulation::new().memory(1 << 28))).collect()
     }
 
     fn assert_clean(&self, devices: &[Device]) {

@@ -187,7 +187,7 @@ impl Run<'_> {
             // refused too, hence several calls.
             let in_use = [(); 3].map(|()| device.memory().in_use);
             assert_eq!(in_use[2], 0, "{device} leaks");
-            support::bodies::assert_ordered(device);
+            assert_ordered(device);
         }
         let failed = |fault: &&Failing| {
             let calls = devices[fault.device].emulation().unwrap().calls();

@@ -57,6 +57,6 @@ fn an_access_changes_the_state_when_it_is_handed_out_and_never_when_it_is_droppe
     drop(array);
     device.synchronize()?;
     assert_eq!(device.memory().in_use, 0);
-    assert!(device.emulation().is_some_and(|log| log.hazards().is_empty()));
+    assert_ordered(&device);
     Ok(())
 }

@@ -15,7 +15,7 @@ type Part<D, const N: usize> = SliceInfo<[SliceInfoElem; N], D, D>;
 
 pub(crate) fn an_array_moves_between_devices(lab: &Lab) -> Result<()> {
     let Some([one, other]) = lab.pair() else { return Ok(()) };
-    for len in [1, 1000, 6 << 20] {
+    for len in [1, 1000, LARGE] {
         let mut array = numbers(len);
         for turn in 1..4 {
             make_newest(&mut array, &one.stream())?;

@@ -23,7 +23,7 @@ pub(crate) fn a_prefetch_is_there_already(lab: &Lab) -> Result<()> {
 }
 
 pub(crate) fn a_prefetch_to_the_host_does_not_wait(lab: &Lab) -> Result<()> {
-    for len in [LEN, 3 << 20] {
+    for len in [LEN, LARGE] {
         let gate = Gate::new();
         let array = lab.gated_numbers(&lab.stream(), &gate, len)?;
         array.prefetch_host()?;
@@ -106,7 +106,7 @@ pub(crate) fn a_snapshot_of_parts_at_different_places(lab: &Lab) -> Result<()> {
 }
 
 pub(crate) fn a_snapshot_outlives_its_array(lab: &Lab) -> Result<()> {
-    for len in [LEN, 3 << 20] {
+    for len in [LEN, LARGE] {
         let gate = Gate::new();
         let array = lab.gated_numbers(&lab.stream(), &gate, len)?;
         let snapshot = array.snapshot_on(&lab.new_stream()?)?;
@@ -120,7 +120,7 @@ pub(crate) fn a_snapshot_outlives_its_array(lab: &Lab) -> Result<()> {
 pub(crate) fn snapshots_into_the_same_memory_are_of_their_moments(lab: &Lab) -> Result<()> {
     let _here = lab.device().enter();
     let aside = lab.new_stream()?;
-    for len in [LEN, 3 << 20] {
+    for len in [LEN, LARGE] {
         let gate = Gate::new();
         let mut array = numbers(len);
         let mut memory = PinnedArray::<u32, _>::uninit(len)?;

@@ -365,7 +365,7 @@ fn run(streams: &[Stream], (origin, shape, is_fortran, steps): Program) -> Resul
 pub(crate) fn fields_and_elements_move_exactly_their_stale_bytes(lab: &Lab) -> Result<()> {
     let devices = lab.pair().map_or_else(|| vec![lab.device()], Vec::from);
     let streams: Vec<Stream> = devices.iter().map(Device::stream).collect();
-    let outcome = runner(600, 10).run(&programs(), |program| {
+    let outcome = runner((120, 600), 10).run(&programs(), |program| {
         with_checked_totals(&devices, || run(&streams, program))
             .unwrap_or_else(|error| panic!("{error}"));
         Ok(())

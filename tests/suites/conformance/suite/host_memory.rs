@@ -299,7 +299,7 @@ pub(crate) fn what_cannot_be_lent_is_refused(lab: &Lab) -> Result<()> {
 pub(crate) fn any_uses_of_pinned_memory_are_those_of_ndarray(lab: &Lab) -> Result<()> {
     let _here = lab.device().enter();
     let streams = [lab.stream(), lab.new_stream()?];
-    run_programs(lab, (60, 11), &[Home::Pinned, Home::LentPinned], KINDS, &streams, |_| ())
+    run_programs(lab, 11, &[Home::Pinned, Home::LentPinned], KINDS, &streams, |_| ())
 }
 
 pub(crate) fn mapped_arrays_are_never_copied(lab: &Lab) -> Result<()> {
@@ -398,7 +398,7 @@ pub(crate) fn mapped_arrays_are_dropped_in_flight(lab: &Lab) -> Result<()> {
 pub(crate) fn any_uses_of_mapped_memory_are_those_of_ndarray(lab: &Lab) -> Result<()> {
     let _here = lab.device().enter();
     let streams = [lab.stream(), lab.new_stream()?];
-    let outcome = runner(60, 12).run(&programs(KINDS), |uses| {
+    let outcome = runner((25, 60), 12).run(&programs(KINDS), |uses| {
         let mut model = counting(LEN);
         let program = |mut array: MappedArray<u32, Ix1>| {
             for next in &uses {

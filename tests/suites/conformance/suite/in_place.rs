@@ -290,7 +290,7 @@ fn kinds() -> &'static [Kind] {
 pub(crate) fn any_uses_in_place_move_nothing(lab: &Lab) -> Result<()> {
     let _here = lab.device().enter();
     let streams = [lab.stream(), lab.new_stream()?];
-    run_programs(lab, (60, 13), IN_PLACE, kinds(), &streams, |array| {
+    run_programs(lab, 13, IN_PLACE, kinds(), &streams, |array| {
         assert_eq!(bytes(array.traffic()), [0; 3]);
     })
 }
@@ -301,5 +301,5 @@ pub(crate) fn any_uses_on_several_devices_are_those_of_ndarray(lab: &Lab) -> Res
     let embedded = Device::emulated(Emulation::new());
     let mut streams = vec![lab.stream(), lab.new_stream()?, embedded.stream()];
     streams.extend(lab.pair().map(|[_, other]| other.stream()));
-    run_programs(lab, (60, 14), IN_PLACE, kinds(), &streams, |_| ())
+    run_programs(lab, 14, IN_PLACE, kinds(), &streams, |_| ())
 }

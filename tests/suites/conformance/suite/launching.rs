@@ -141,7 +141,7 @@ pub(crate) fn launches_and_the_host_take_turns(lab: &Lab) -> Result<()> {
 /// Small arrays and large ones are uploaded in different ways.
 pub(crate) fn a_denied_copy_of_a_launch_is_not_made(lab: &Lab) -> Result<()> {
     let stream = lab.stream();
-    for len in [4, 3 << 20] {
+    for len in [4, LARGE] {
         let mut array = numbers(len);
         array.prefetch(&stream)?;
         for _ in 0..3 {

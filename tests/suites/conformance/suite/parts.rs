@@ -191,7 +191,7 @@ pub(crate) fn halves_newest_at_different_places_are_joined(lab: &Lab) -> Result<
 /// Very many parts are uploaded with what lies between them, to which a kernel on another stream
 /// still looks. The upload waits for the kernel, as if the elements had been written.
 pub(crate) fn what_is_uploaded_between_parts_waits_for_its_readers(lab: &Lab) -> Result<()> {
-    const LEN: usize = 1 << 16;
+    const LEN: usize = 1 << 14;
     let (gate, one, other) = (Gate::new(), lab.new_stream()?, lab.new_stream()?);
     let mut contents: Array2<u32> = numbered((1, LEN), 0);
     let mut array = SmartArray::from(contents.clone());
@@ -201,7 +201,7 @@ pub(crate) fn what_is_uploaded_between_parts_waits_for_its_readers(lab: &Lab) ->
     let (mut seen, mut all) = (SmartArray::uninit(between.dim()), SmartArray::uninit((1, LEN)));
     lab.gated(&one, &gate, &mut held)?;
     lab.copy_sized(&one, &array.slice(s![.., 2..;3]), &mut seen)?;
-    for index in (0..8_000).map(|index| 3 * index + index % 2) {
+    for index in (0..5_000).map(|index| 3 * index + index % 2) {
         array.set((0, index), 7)?;
         contents[[0, index]] = 7;
     }

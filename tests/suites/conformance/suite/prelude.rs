@@ -6,5 +6,5 @@ pub(crate) use super::gates::Gate;
 pub(crate) use super::kernels::{over, over_2d};
 pub(crate) use super::lab::{Lab, with_checked_totals};
 pub(crate) use super::values::{
-    Sample, bytes, copies, counting, make_newest, numbered, numbers, runner, value,
+    LARGE, Sample, bytes, copies, counting, make_newest, numbered, numbers, runner, value,
 };

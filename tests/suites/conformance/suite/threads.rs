@@ -19,7 +19,7 @@ fn on_threads(work: impl Fn(usize) -> Result<()> + Sync) -> Result<()> {
 }
 
 pub(crate) fn many_threads_read_one_array_and_it_moves_once(lab: &Lab) -> Result<()> {
-    for len in [LEN, 2 << 20] {
+    for len in [LEN, LARGE] {
         let mut array = numbers(len);
         let start = Barrier::new(THREADS);
         on_threads(|number| {

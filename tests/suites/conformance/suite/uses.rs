@@ -196,7 +196,7 @@ impl Home {
 /// Runs random programs on arrays of each kind of memory, with these streams.
 pub(crate) fn run_programs(
     lab: &Lab,
-    (cases, seed): (u32, u64),
+    seed: u64,
     homes: &'static [Home],
     kinds: &'static [Kind],
     streams: &[Stream],
@@ -208,7 +208,7 @@ pub(crate) fn run_programs(
             devices.push(device);
         }
     }
-    let outcome = runner(cases, seed).run(&(select(homes), programs(kinds)), |(home, uses)| {
+    let outcome = runner((25, 60), seed).run(&(select(homes), programs(kinds)), |(home, uses)| {
         let mut expected = counting(LEN);
         let mut all = |array: &mut SmartViewMut<'_, u32, Ix1>| {
             let model_other = counting(LEN) * 7;

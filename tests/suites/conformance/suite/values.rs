@@ -44,10 +44,13 @@ pub(crate) fn numbers(len: usize) -> SmartArray<u32, Ix1> {
     SmartArray::from(counting(len))
 }
 
-/// Draws the same random cases each time.
-pub(crate) fn runner(cases: u32, seed: u64) -> TestRunner {
+/// More elements than a copy in one piece has: five MiB of numbers.
+pub(crate) const LARGE: usize = 5 << 18;
+
+/// Draws the same random cases each time: a sample of them, or all.
+pub(crate) fn runner((sample, all): (u32, u32), seed: u64) -> TestRunner {
     TestRunner::new(Config {
-        cases,
+        cases: sampled(sample, all),
         rng_seed: RngSeed::Fixed(seed),
         failure_persistence: Some(Box::new(FileFailurePersistence::Off)),
         ..Config::default()

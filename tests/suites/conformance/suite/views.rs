@@ -24,7 +24,7 @@ fn cases() -> impl Strategy<Value = Chain> {
 
 fn run_all(lab: &Lab, run: impl Fn(&Chain, &Stream, &Kernels) -> Result<()>) -> Result<()> {
     let kernels = Kernels::new(Some(lab.code()));
-    let outcome = runner(96, 10).run(&cases(), |chain| {
+    let outcome = runner((40, 96), 10).run(&cases(), |chain| {
         with_checked_totals(&[lab.device()], || run(&chain, &lab.stream(), &kernels))
             .unwrap_or_else(|error| panic!("{error}"));
         Ok(())

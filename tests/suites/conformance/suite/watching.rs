@@ -273,7 +273,7 @@ pub(crate) fn a_watched_array_moves_between_devices(lab: &Lab) -> Result<()> {
 }
 
 pub(crate) fn a_large_array_is_watched(lab: &Lab) -> Result<()> {
-    let len = 3 << 20;
+    let len = LARGE;
     let mut array = numbers(len);
     let live = array.watch()?;
     for round in 1..=3 {

@@ -40,11 +40,8 @@ fn one() -> Grid {
     Grid::cover(1)
 }
 
-/// A call, or several, that user code interrupts.
-pub(crate) struct Place {
-    name: &'static str,
-    run: fn(&Scene<'_>),
-}
+/// A call, or several, that user code interrupts, with its name.
+pub(crate) type Place = (&'static str, fn(&Scene<'_>));
 
 /// One run of a place.
 pub(crate) struct Scene<'d> {
@@ -117,7 +114,7 @@ pub(crate) fn sweep(
     check: impl Fn(&[Device; 2], &str),
 ) {
     user_code::silence_panics();
-    for Place { name, run } in places {
+    for (name, run) in places {
         for nth in 1.. {
             let devices = open(nth);
             let user_code = Arc::<UserCode>::default();
