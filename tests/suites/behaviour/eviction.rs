@@ -96,11 +96,7 @@ fn released_contents_are_downloaded_first_part_by_part() {
     drop(quarter.gpu_mut_on(&device.stream()).expect("there"));
     array.release_on(&device).expect("nothing fails");
     assert_eq!(here(&array, &device), Absent);
-    assert_eq!(
-        array.traffic().to_host.bytes,
-        1024,
-        "constants and contents that the host has are not downloaded"
-    );
+    assert_eq!(array.traffic().to_host.bytes, 1024, "not what the host has, nor constants");
     let host = array.host().expect("all of it");
     assert_eq!((host[0], host[100], host[1500]), (9, 1, 1));
     drop(host);

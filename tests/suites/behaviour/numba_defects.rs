@@ -99,11 +99,7 @@ fn s7_whether_others_hold_the_array_changes_nothing_about_what_moves() -> Result
     std::mem::forget(array.gpu_on(&device.stream())?);
     std::mem::forget(array.host()?);
     array.host_changed()?;
-    assert_eq!(
-        moves(array.traffic()),
-        [(1, 20), (0, 0), (0, 0)],
-        "no upload before a call needs it"
-    );
+    assert_eq!(moves(array.traffic()), [(1, 20), (0, 0), (0, 0)], "no upload yet");
     Ok(())
 }
 
@@ -143,11 +139,7 @@ fn s10_launches_return_at_once_and_streams_do_not_block_each_other() -> Result<(
     });
     let (stream, mut array) = (device.new_stream()?, SmartArray::from(vec![1; 5]));
     blocked.launch_on(&stream, Grid::cover(5), (&mut array,))?;
-    assert_eq!(
-        sum_on(&device, &SmartArray::from(vec![2; 5]))?,
-        10,
-        "a launch on another stream returns while the first is busy"
-    );
+    assert_eq!(sum_on(&device, &SmartArray::from(vec![2; 5]))?, 10, "it returns meanwhile");
     assert!(!stream.is_idle()?);
     permit.send(()).expect("the body listens");
     stream.synchronize()

@@ -153,99 +153,83 @@ fn an_array_dropped_under_a_slow_reader_is_freed_behind_it_without_a_wait() {
         fast.synchronize().unwrap();
         drop(array);
         assert_eq!(device.memory().in_use, 2 * 4096, "its memory is freed");
-        assert!(
-            device.memory().pooled >= 4096,
-            "and stays in the pool until the reader has completed"
-        );
+        assert!(device.memory().pooled >= 4096, "and stays in the pool for the reader");
         gate.open();
         assert_eq!(seen_slowly.host().unwrap()[1000], 1000);
         assert_ordered(&device);
     });
 }
 
-/// Opens an access (a guard). Then queues a launch of the library that records an event, and after
-/// it foreign work, here a launch that represents work queued by other code. Then closes the
-/// access. A later use on another stream must wait for the foreign work, too.
-fn foreign_work_comes_before_later_uses(
-    access: impl for<'a> Fn(&'a mut SmartArray<u32, Ix1>, &Stream) -> Box<dyn FnOnce() + 'a>,
-    reads_later: bool,
-) {
-    for seed in 0..64 {
-        let device = seeded(seed);
-        let (stream, elsewhere) = (device.new_stream().unwrap(), device.new_stream().unwrap());
-        let (mut array, mut shared, mut foreign) = (numbers(8), numbers(8), numbers(8));
-        let (flag, late) = (Flag::default(), Flag::default());
-        add().launch_on(&elsewhere, one(), (1, &mut shared)).unwrap();
-        let let_go = access(&mut array, &stream);
-        let events = count_of(&device, CallKind::RecordEvent);
-        add().launch_on(&stream, one(), (1, &mut shared)).unwrap();
-        assert!(
-            count_of(&device, CallKind::RecordEvent) > events,
-            "this launch records an event, which comes before the foreign work"
-        );
-        raising(&flag).launch_on(&stream, one(), (&mut foreign,)).unwrap();
-        let_go();
-        if reads_later {
-            expecting_reader(&flag, &late).launch_on(&elsewhere, one(), (&array,)).unwrap();
-        } else {
-            expecting(&flag, &late).launch_on(&elsewhere, one(), (&mut array,)).unwrap();
-        }
-        elsewhere.synchronize().unwrap();
-        assert!(flag.is_up() && !late.is_up(), "seed {seed}: the foreign work came too late");
-        assert_ordered(&device);
-    }
-}
+/// Opens an access (a guard), and returns what closes it.
+type Access = for<'a> fn(&'a mut SmartArray<u32, Ix1>, &Stream) -> Box<dyn FnOnce() + 'a>;
 
-#[test]
-fn a_forgotten_write_guard_covers_foreign_work_queued_behind_another_launchs_event() {
-    foreign_work_comes_before_later_uses(
-        |array, stream| {
+/// Accesses, and whether what comes later only reads.
+const ACCESSES: &[(&str, (bool, Access))] = &[
+    (
+        "a forgotten write guard",
+        (true, |array, stream| {
             let guard = array.gpu_mut_on(stream).unwrap();
             Box::new(|| forget(guard))
-        },
-        true,
-    );
-}
-
-#[test]
-fn a_dropped_write_guard_covers_foreign_work_queued_before_its_drop() {
-    foreign_work_comes_before_later_uses(
-        |array, stream| {
+        }),
+    ),
+    (
+        "a dropped write guard",
+        (false, |array, stream| {
             let guard = array.gpu_mut_on(stream).unwrap();
             Box::new(|| drop(guard))
-        },
-        false,
-    );
-}
-
-#[test]
-fn read_guards_dropped_or_forgotten_cover_foreign_work_before_a_write() {
-    foreign_work_comes_before_later_uses(
-        |array, stream| {
+        }),
+    ),
+    (
+        "a forgotten read guard",
+        (false, |array, stream| {
             let guard = array.gpu_on(stream).unwrap();
             Box::new(|| forget(guard))
-        },
-        false,
-    );
-    foreign_work_comes_before_later_uses(
-        |array, stream| {
+        }),
+    ),
+    (
+        "a dropped read guard",
+        (false, |array, stream| {
             let guard = array.gpu_on(stream).unwrap();
             Box::new(|| drop(guard))
-        },
-        false,
-    );
-}
-
-#[test]
-fn foreign_work_on_a_part_comes_before_uses_of_the_whole() {
-    foreign_work_comes_before_later_uses(
-        |array, stream| {
-            let mut part = array.slice_mut(s![2..5]);
-            forget(part.gpu_mut_on(stream).unwrap());
+        }),
+    ),
+    (
+        "a forgotten guard of a part",
+        (false, |array, stream| {
+            forget(array.slice_mut(s![2..5]).gpu_mut_on(stream).unwrap());
             Box::new(|| ())
-        },
-        false,
-    );
+        }),
+    ),
+];
+
+/// Opens an access. Then queues a launch of the library that records an event, and after it foreign
+/// work, here a launch that represents work queued by other code. Then closes the access. A later
+/// use on another stream must wait for the foreign work, too.
+#[test]
+fn foreign_work_comes_before_later_uses() {
+    run_cases(ACCESSES, |(reads_later, access)| {
+        for seed in 0..64 {
+            let device = seeded(seed);
+            let (stream, elsewhere) = (device.new_stream().unwrap(), device.new_stream().unwrap());
+            let (mut array, mut shared, mut foreign) = (numbers(8), numbers(8), numbers(8));
+            let (flag, late) = (Flag::default(), Flag::default());
+            add().launch_on(&elsewhere, one(), (1, &mut shared)).unwrap();
+            let let_go = access(&mut array, &stream);
+            let events = count_of(&device, CallKind::RecordEvent);
+            add().launch_on(&stream, one(), (1, &mut shared)).unwrap();
+            assert!(count_of(&device, CallKind::RecordEvent) > events, "it comes before");
+            raising(&flag).launch_on(&stream, one(), (&mut foreign,)).unwrap();
+            let_go();
+            if *reads_later {
+                expecting_reader(&flag, &late).launch_on(&elsewhere, one(), (&array,)).unwrap();
+            } else {
+                expecting(&flag, &late).launch_on(&elsewhere, one(), (&mut array,)).unwrap();
+            }
+            elsewhere.synchronize().unwrap();
+            assert!(flag.is_up() && !late.is_up(), "seed {seed}: the foreign work came too late");
+            assert_ordered(&device);
+        }
+    });
 }
 
 #[test]
@@ -280,11 +264,7 @@ fn a_stream_that_waits_for_an_event_comes_after_it_and_only_then() {
         waiting.wait(&stream.record().unwrap()).unwrap();
         expecting(&flag, &late).launch_on(&waiting, one(), (&mut arrays[1],)).unwrap();
         expecting(&never, &Flag::default()).launch_on(&free, one(), (&mut arrays[2],)).unwrap();
-        assert_eq!(
-            count_of(&device, CallKind::WaitEvent),
-            1,
-            "only the wait that the program requested"
-        );
+        assert_eq!(count_of(&device, CallKind::WaitEvent), 1, "only the program's own");
         waiting.synchronize().unwrap();
         assert!(flag.is_up() && !late.is_up(), "seed {seed}");
     }

@@ -49,11 +49,7 @@ fn h3_a_host_write_through_a_part_is_uploaded_with_the_parent() -> Result<()> {
     parent.slice_mut(s![3..5]).host_mut()?.fill(9);
     copy.launch_on(&device.stream(), Grid::cover(10), (&parent, &mut seen))?;
     assert_eq!(seen.host()?.to_vec(), [1, 1, 1, 9, 9, 1, 1, 1, 1, 1]);
-    assert_eq!(
-        moves(parent.traffic()),
-        [(2, 48), (0, 0), (0, 0)],
-        "only the crop's 8 bytes were uploaded"
-    );
+    assert_eq!(moves(parent.traffic()), [(2, 48), (0, 0), (0, 0)], "only the crop's 8 bytes");
     Ok(())
 }
 
@@ -69,20 +65,12 @@ fn h4_a_host_read_after_a_device_write_is_fresh_and_a_device_read_costs_one_move
     let mut array = SmartArray::from(vec![1_i32; 10]);
     assert_eq!(array.host()?[3], 1);
     add.launch_on(&device.stream(), Grid::cover(10), (&mut array,))?;
-    assert_eq!(
-        (array.get(3)?, array.host()?[3]),
-        (2, 2),
-        "a host reference across the launch would not have compiled"
-    );
+    assert_eq!((array.get(3)?, array.host()?[3]), (2, 2), "read after the launch");
     let (mut read, mut total) =
         (SmartArray::from(vec![1_i32; 10]), SmartArray::<i32, _>::uninit(1));
     sum.launch_on(&device.stream(), Grid::cover(10), (&read, &mut total))?;
     read.host_mut()?[0] = 5;
-    assert_eq!(
-        moves(read.traffic()),
-        [(1, 40), (0, 0), (0, 0)],
-        "only read on the device, so nothing is downloaded"
-    );
+    assert_eq!(moves(read.traffic()), [(1, 40), (0, 0), (0, 0)], "only read on the device");
     assert_eq!(moves(total.traffic()), NOTHING);
     Ok(())
 }

@@ -262,11 +262,7 @@ type Words = [[u64; 256]; 256];
 fn launch_with_words() -> Result<()> {
     let kernel =
         Kernel::<(Words, InOut<u32>)>::new("words").host(|_, (words, x): (Words, &mut [u32])| {
-            assert_eq!(
-                (words[0][0], x.len()),
-                (1 << 40, 4),
-                "the length is not the scalar's first word"
-            );
+            assert_eq!((words[0][0], x.len()), (1 << 40, 4), "not the scalar's first word");
             x.iter_mut().for_each(|x| *x += words[255][255] as u32);
         });
     let (device, mut array) = (idle_device(), SmartArray::from(vec![1; 4]));

@@ -103,7 +103,7 @@ fn a_subscriber_may_take_the_inventory_when_it_is_asked_what_it_wants() {
         .expect("nothing fails");
         assert!(
             counts.iter().all(|count| count.load(Ordering::SeqCst) > 0),
-            "both callbacks ran while an array was alive"
+            "while an array was alive"
         );
     });
 }

@@ -103,11 +103,7 @@ fn run(on: usize, fault: Option<Fault>) {
     for device in &devices {
         while device.synchronize().is_err() {}
         assert_ordered(device);
-        assert_eq!(
-            [(); 3].map(|()| device.memory().in_use)[2],
-            0,
-            "the next call repeats a refused free"
-        );
+        assert_eq!([(); 3].map(|()| device.memory().in_use)[2], 0, "a refused free is repeated");
     }
 }
 

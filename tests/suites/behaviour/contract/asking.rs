@@ -54,11 +54,7 @@ fn no_question_moves_data_or_calls_a_device() -> Result<()> {
     assert_eq!(array.residency().host(), Stale);
     let listed = audit::inventory();
     assert!(listed.iter().any(|entry| entry.name() == "asked" && entry.bytes() == 40));
-    assert_eq!(
-        device.emulation().expect("emulated").calls().len(),
-        calls,
-        "nothing was asked of the device"
-    );
+    assert_eq!(device.emulation().expect("emulated").calls().len(), calls, "nothing was asked");
     Ok(())
 }
 

@@ -51,11 +51,7 @@ fn entered_devices_nest_and_end_with_their_guards() -> Result<()> {
     assert_eq!(Device::current()?, outer);
     let inside = inner.enter();
     drop(outside);
-    assert_eq!(
-        Device::current()?,
-        inner,
-        "an outer guard that drops first leaves the inner setting"
-    );
+    assert_eq!(Device::current()?, inner, "the outer dropped first");
     drop(inside);
     assert_ne!(Device::current()?, outer);
     Ok(())

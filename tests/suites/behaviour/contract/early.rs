@@ -77,11 +77,7 @@ fn a_clone_lives_where_its_original_is_newest() -> Result<()> {
     assert_eq!(clone.residency().on(&device), Partial { valid_bytes: 16 });
     assert_eq!(clone.residency().host(), Partial { valid_bytes: 24 });
     array.fill(0.0)?;
-    assert_eq!(
-        (clone.host()?.sum(), array.host()?.sum()),
-        (10.0, 0.0),
-        "the clone has separate contents"
-    );
+    assert_eq!((clone.host()?.sum(), array.host()?.sum()), (10.0, 0.0), "separate contents");
     Ok(())
 }
 

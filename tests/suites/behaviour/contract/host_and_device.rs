@@ -11,11 +11,7 @@ fn an_overwritten_array_counts_as_written() -> Result<()> {
         Err(Error::Uninitialised { .. })
     ));
     drop(array.host_overwrite()?);
-    assert_eq!(
-        array.host()?.len(),
-        3,
-        "unwritten elements have unspecified values, without an error"
-    );
+    assert_eq!(array.host()?.len(), 3, "unspecified values, no error");
     let mut there = SmartArray::<f32, _>::uninit(3);
     drop(there.gpu_overwrite_on(&lab().stream())?);
     assert_eq!(there.host()?.len(), 3);
@@ -48,10 +44,7 @@ fn a_part_can_be_declared_changed_where_it_is_newest() -> Result<()> {
     let device = lab();
     let mut array = SmartArray::from(vec![1.0_f32; 10]);
     drop(array.slice_mut(ndarray::s![..4]).gpu_mut_on(&device.stream())?);
-    assert!(
-        matches!(array.host_changed(), Err(Error::LostUpdate { .. })),
-        "4 elements are newer on the device"
-    );
+    assert!(matches!(array.host_changed(), Err(Error::LostUpdate { .. })), "4 are newer there");
     array.slice_mut(ndarray::s![4..]).host_changed()?;
     array.slice_mut(ndarray::s![..4]).gpu_changed_on(&device.stream())?;
     assert_eq!(array.host()?.sum(), 10.0);

@@ -90,10 +90,7 @@ fn requirements_are_checked_before_anything_moves() -> Result<()> {
             .launch_on(&device.stream(), Grid::cover(6), (-1.0, &good, &mut y, &mut out))
             .is_err()
     );
-    assert!(
-        mixed().call(Grid::cover(6), (2.0, &x, &mut y, &mut out)).is_err(),
-        "`call` checks the requirements too"
-    );
+    assert!(mixed().call(Grid::cover(6), (2.0, &x, &mut y, &mut out)).is_err(), "by `call` too");
     assert!(device.emulation().is_some_and(|log| log.calls().is_empty()));
     assert_eq!((moves(x.traffic()), x.traffic().avoided.count), (NOTHING, 0));
     Ok(())

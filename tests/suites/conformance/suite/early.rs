@@ -249,11 +249,7 @@ pub(crate) fn an_array_dropped_in_flight(lab: &Lab) -> Result<()> {
     last.assign_on(&other, &array)?;
     array.prefetch_host()?;
     drop(array);
-    assert_eq!(
-        lab.device().memory().in_use,
-        before + 256,
-        "its memory is freed while work uses it"
-    );
+    assert_eq!(lab.device().memory().in_use, before + 256, "freed while work uses it");
     gate.open();
     assert_eq!(*last.host()?, counting(LEN) + 1);
     Ok(())

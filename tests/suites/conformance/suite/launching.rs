@@ -162,39 +162,20 @@ pub(crate) fn a_kernel_without_a_body_for_this_device(lab: &Lab) -> Result<()> {
     let bare = Kernel::<(InOut<u32>,)>::new("bare");
     let mut array = numbers(10);
     let refused = bare.launch_on(&lab.stream(), over(10), (&mut array,));
-    assert!(
-        matches!(
-            &refused,
-            Err(error @ Error::NoKernelBody { .. })
-                if error.to_string().contains(&lab.device().name())
-        ),
-        "{refused:?}"
-    );
+    let Err(error @ Error::NoKernelBody { .. }) = refused else { panic!("{refused:?}") };
+    assert!(error.to_string().contains(&lab.device().name()), "{error}");
     assert_eq!(bytes(array.traffic()), [0; 3]);
     Ok(())
 }
 
 pub(crate) fn a_kernel_does_what_its_host_body_does(lab: &Lab) -> Result<()> {
+    let (device, kernels) = (lab.device(), lab.kernels());
     let (x, mut y) = (numbers(LEN), numbers(LEN));
-    assert_eq!(
-        lab.kernels().accumulate.compare(
-            &lab.device(),
-            over(LEN),
-            (&x, &mut y, LEN as u64),
-            0.0
-        )?,
-        None
-    );
+    let arguments = (&x, &mut y, LEN as u64);
+    assert_eq!(kernels.accumulate.compare(&device, over(LEN), arguments, 0.0)?, None);
     assert_eq!(*y.host()?, counting(LEN), "the arguments are unchanged");
     let mut matrix = SmartArray::from(numbered::<u32, _>((12, 34), 0));
-    assert_eq!(
-        lab.kernels().add_sized.compare(
-            &lab.device(),
-            over_2d(6, 34),
-            (3, &mut matrix.slice_mut(s![..;2, ..])),
-            0.0
-        )?,
-        None
-    );
+    let arguments = (3, &mut matrix.slice_mut(s![..;2, ..]));
+    assert_eq!(kernels.add_sized.compare(&device, over_2d(6, 34), arguments, 0.0)?, None);
     Ok(())
 }

@@ -151,10 +151,7 @@ pub(crate) fn the_time_between_two_events(lab: &Lab) -> Result<()> {
     let array = lab.gated_numbers(&stream, &gate, LEN)?;
     let end = stream.record()?;
     if lab.has_gates() {
-        assert!(
-            matches!(end.elapsed_since(&start), Err(Error::Backend { .. })),
-            "it is not complete"
-        );
+        assert!(matches!(end.elapsed_since(&start), Err(Error::Backend { .. })), "not complete");
     }
     gate.open();
     end.synchronize()?;
