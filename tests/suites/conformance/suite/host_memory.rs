@@ -256,26 +256,33 @@ pub(crate) fn lent_arrays_are_pinned_for_the_call(lab: &Lab) -> Result<()> {
     with_pinned(&mut Array1::<u32>::zeros(0), |pinned| pinned.fill(8))
 }
 
-/// The memory is given back only when the work in flight has used it.
-pub(crate) fn a_loan_ends_after_the_work_in_flight(lab: &Lab) -> Result<()> {
+/// A loan for the length of a call.
+type Lent<'c> = &'c mut dyn FnMut(&mut SmartViewMut<'_, u32, Ix1>) -> Result<()>;
+
+/// The memory is given back only when the work in flight has used it, however the call ends.
+pub(crate) fn ends_after_the_work_in_flight(
+    lab: &Lab,
+    lend: impl Fn(&mut Array1<u32>, Lent<'_>) -> Result<()>,
+) -> Result<()> {
     let (device, stream) = (lab.device(), lab.stream());
     let _here = device.enter();
     let mut array = counting(3000);
     let mut other = numbers(3000);
     let gate = Gate::new();
-    let outcome: Result<()> = with_pinned(&mut array, |pinned| {
+    let outcome = lend(&mut array, &mut |lent| {
         lab.gated(&stream, &gate, &mut other)?;
-        pinned.prefetch(&stream)?;
-        lab.add(&stream, 2, &mut *pinned)?;
-        std::mem::forget(pinned.gpu_mut_on(&stream)?);
+        lent.prefetch(&stream)?;
+        lab.add(&stream, 2, &mut *lent)?;
+        std::mem::forget(lent.gpu_mut_on(&stream)?);
+        std::mem::forget(lent.gpu_on(&lab.new_stream()?)?);
         gate.open();
         SmartArray::<u8, Ix1>::uninit(1).host().map(drop)
     });
     assert!(outcome.is_err());
     assert_eq!(array, counting(3000) + 2);
     let unwound = catch_unwind(AssertUnwindSafe(|| {
-        with_pinned::<_, _, ()>(&mut array, |pinned| {
-            lab.add(&stream, 2, &mut *pinned)?;
+        lend(&mut array, &mut |lent| {
+            lab.add(&stream, 2, &mut *lent)?;
             panic!("on purpose")
         })
     }));
@@ -283,6 +290,10 @@ pub(crate) fn a_loan_ends_after_the_work_in_flight(lab: &Lab) -> Result<()> {
     assert_eq!(array, counting(3000) + 4);
     assert_eq!(device.memory().pinned, 0);
     Ok(())
+}
+
+pub(crate) fn a_loan_ends_after_the_work_in_flight(lab: &Lab) -> Result<()> {
+    ends_after_the_work_in_flight(lab, |array, run| with_pinned(array, |lent| run(lent)))
 }
 
 pub(crate) fn what_cannot_be_lent_is_refused(lab: &Lab) -> Result<()> {

@@ -1,10 +1,9 @@
 //! Memory that the host and a device both access: managed arrays, coherent arrays in mapped and
 //! managed memory, and arrays of the program that are mapped for a call.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use resident::{Advice, MemoryLocation};
 
+use super::host_memory::ends_after_the_work_in_flight;
 use super::prelude::*;
 use super::uses::{Home, KINDS, Kind, run_programs};
 
@@ -251,33 +250,8 @@ pub(crate) fn lent_arrays_are_mapped_for_the_call(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-/// The memory is given back only when the work in flight has used it, however the call ends.
 pub(crate) fn a_mapping_ends_after_the_work_in_flight(lab: &Lab) -> Result<()> {
-    let (device, stream) = (lab.device(), lab.stream());
-    let _here = device.enter();
-    let mut array = counting(3000);
-    let mut other = numbers(3000);
-    let gate = Gate::new();
-    let outcome: Result<()> = with_mapped(&mut array, |mapped| {
-        lab.gated(&stream, &gate, &mut other)?;
-        lab.add(&stream, 2, &mut *mapped)?;
-        std::mem::forget(mapped.gpu_mut_on(&stream)?);
-        std::mem::forget(mapped.gpu_on(&lab.new_stream()?)?);
-        gate.open();
-        SmartArray::<u8, Ix1>::uninit(1).host().map(drop)
-    });
-    assert!(outcome.is_err());
-    assert_eq!(array, counting(3000) + 2);
-    let unwound = catch_unwind(AssertUnwindSafe(|| {
-        with_mapped::<_, _, ()>(&mut array, |mapped| {
-            lab.add(&stream, 2, &mut *mapped)?;
-            panic!("on purpose")
-        })
-    }));
-    assert!(unwound.is_err());
-    assert_eq!(array, counting(3000) + 4);
-    assert_eq!(device.memory().pinned, 0);
-    Ok(())
+    ends_after_the_work_in_flight(lab, |array, run| with_mapped(array, |lent| run(lent)))
 }
 
 const IN_PLACE: &[Home] = &[Home::Mapped, Home::Managed, Home::LentMapped];
