@@ -76,11 +76,13 @@ pub fn modes() -> [fn() -> Emulation; 2] {
 }
 
 /// Asserts that the device found no hazard (unordered accesses).
+#[track_caller]
 pub fn assert_ordered(device: &Device) {
-    let hazards = device.emulation().expect("an emulated device").hazards();
-    assert!(
-        hazards.is_empty(),
-        "{}",
-        hazards.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
-    );
+    crate::watched::assert_no_hazard(std::slice::from_ref(device));
+}
+
+/// As [`assert_ordered`], under a seed.
+#[track_caller]
+pub fn assert_ordered_under(seed: u64, device: &Device) {
+    crate::watched::assert_no_hazard_in(format_args!("seed {seed}"), device);
 }

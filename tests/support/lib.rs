@@ -2,6 +2,7 @@
 
 pub mod block_on;
 pub mod bodies;
+pub mod cases;
 #[cfg(all(target_os = "linux", feature = "cuda"))]
 pub mod cuda;
 pub mod device_sources;
@@ -15,6 +16,8 @@ pub mod lab;
 pub mod moves;
 pub mod own_process;
 pub mod panics;
+pub mod prelude;
+pub mod random;
 pub mod record_launches;
 #[cfg(all(target_os = "linux", feature = "recording"))]
 pub mod recording;

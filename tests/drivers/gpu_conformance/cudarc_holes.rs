@@ -5,62 +5,42 @@
 //! whose event is not recorded, (c) registered memory that is treated as pageable, (d) frees
 //! without a current context, (e) errors that the next call returns, (f) calls with zero bytes, (g)
 //! events in a chain on one stream, (h) memory that was never written.
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use crate::faces::cuda::rig::StandIn;
-use crate::suite::gates::Gate;
-use crate::suite::kernels::{add, gated, gated_copy, over, plus};
-use crate::suite::lab::{self, Lab, Test};
-use crate::suite::values::{counting, make_newest, numbered};
+use crate::faces::cuda::rig::run;
+use crate::suite::prelude::*;
 use resident::cudarc::driver::sys;
-use resident::ndarray::{Array1, s};
-use resident::{Error, Result, SmartArray};
 use resident_stand_in as driver;
-use support::own_process::has_run;
-use support::own_process::{self, assert_success};
-use support::test_name;
-
-/// All tests of the process share one driver, so they run one at a time.
-static ALONE: Mutex<()> = Mutex::new(());
 
 const LEN: usize = 1000;
-
-fn run(name: &str, test: Test) {
-    if has_run(name) || !resident_stand_in_nvrtc::compiles() {
-        return;
-    }
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    lab::run(&StandIn, test);
-}
 
 fn called(name: &str) -> usize {
     driver::calls().iter().filter(|call| call.name.starts_with(name)).count()
 }
 
+/// Copies the array on two streams. The first copy waits at the gate, and the second has run.
+fn read_on_two_streams(
+    lab: &Lab,
+    gate: &Gate,
+    array: &SmartArray<u32, Ix1>,
+) -> Result<(SmartArray<u32, Ix1>, Stream)> {
+    let [slow, fast] = lab.two_streams()?;
+    let (mut seen_slowly, mut seen_fast) = (SmartArray::uninit(LEN), SmartArray::uninit(LEN));
+    array.prefetch(&slow)?;
+    lab.gated_copy(&slow, gate, array, &mut seen_slowly)?;
+    lab.plus(&fast, 0, array, &mut seen_fast)?;
+    fast.synchronize().map(|()| (seen_slowly, fast))
+}
+
 #[test]
 fn a_writer_waits_for_every_reader_and_not_only_the_last() {
-    run(test_name!(a_writer_waits_for_every_reader_and_not_only_the_last), |lab| {
-        let [slow, fast, writer] = [lab.new_stream()?, lab.new_stream()?, lab.new_stream()?];
-        let (gate, mut array) = (Gate::new(), SmartArray::from(counting(LEN)));
-        let (mut seen_slowly, mut seen_fast) =
-            (SmartArray::<u32, _>::uninit(LEN), SmartArray::<u32, _>::uninit(LEN));
-        array.prefetch(&slow)?;
-        gated_copy(lab).launch_on(
-            &slow,
-            over(LEN),
-            (gate.number(), &array, &mut seen_slowly, LEN as u64),
-        )?;
-        plus(lab).launch_on(&fast, over(LEN), (0, &array, &mut seen_fast, LEN as u64))?;
-        fast.synchronize()?;
-        add(lab).launch_on(&writer, over(LEN), (100, &mut array, LEN as u64))?;
+    run(test_name!(), |lab| {
+        let (gate, mut array, writer) = (Gate::new(), numbers(LEN), lab.new_stream()?);
+        let (seen_slowly, _) = read_on_two_streams(lab, &gate, &array)?;
+        lab.add(&writer, 100, &mut array)?;
         assert!(!writer.is_idle()?);
         gate.open();
-        assert_eq!(
-            *seen_slowly.host()?,
-            counting(LEN),
-            "the slow reader saw the contents before the write"
-        );
+        assert_eq!(*seen_slowly.host()?, counting(LEN), "the contents before the write");
         assert_eq!(array.host()?[0], 100);
         Ok(())
     });
@@ -68,19 +48,9 @@ fn a_writer_waits_for_every_reader_and_not_only_the_last() {
 
 #[test]
 fn a_memory_is_freed_behind_every_reader_and_not_only_the_last() {
-    run(test_name!(a_memory_is_freed_behind_every_reader_and_not_only_the_last), |lab| {
-        let [slow, fast] = [lab.new_stream()?, lab.new_stream()?];
-        let (gate, array) = (Gate::new(), SmartArray::from(counting(LEN)));
-        let (mut seen_slowly, mut seen_fast) =
-            (SmartArray::<u32, _>::uninit(LEN), SmartArray::<u32, _>::uninit(LEN));
-        array.prefetch(&slow)?;
-        gated_copy(lab).launch_on(
-            &slow,
-            over(LEN),
-            (gate.number(), &array, &mut seen_slowly, LEN as u64),
-        )?;
-        plus(lab).launch_on(&fast, over(LEN), (0, &array, &mut seen_fast, LEN as u64))?;
-        fast.synchronize()?;
+    run(test_name!(), |lab| {
+        let (gate, array) = (Gate::new(), numbers(LEN));
+        let (seen_slowly, fast) = read_on_two_streams(lab, &gate, &array)?;
         drop(array);
         // The memory is freed, and its next owner overwrites it.
         let mut next = SmartArray::<u32, _>::full(LEN, 7);
@@ -93,20 +63,16 @@ fn a_memory_is_freed_behind_every_reader_and_not_only_the_last() {
 
 #[test]
 fn b_pinned_memory_is_read_once_the_copy_has_arrived() {
-    run(test_name!(b_pinned_memory_is_read_once_the_copy_has_arrived), |lab| {
+    run(test_name!(), |lab| {
         let _here = lab.device().enter();
-        let (gate, mut array) = (Gate::new(), SmartArray::from(counting(LEN)));
+        let (gate, mut array) = (Gate::new(), numbers(LEN));
         array.page_lock()?;
-        gated(lab).launch_on(&lab.stream(), over(LEN), (gate.number(), &mut array, LEN as u64))?;
+        lab.gated(&lab.stream(), &gate, &mut array)?;
         array.prefetch_host()?;
         thread::scope(|scope| {
             let looking = scope.spawn(|| array.host().map(|host| host.to_owned()));
             gate.open();
-            assert_eq!(
-                looking.join().expect("no panic")?,
-                counting(LEN).mapv(|x| x + 1),
-                "no stale zeros"
-            );
+            assert_eq!(looking.join().expect("no panic")?, counting(LEN) + 1, "no stale zeros");
             Ok(())
         })
     });
@@ -114,13 +80,12 @@ fn b_pinned_memory_is_read_once_the_copy_has_arrived() {
 
 #[test]
 fn b_pinned_memory_is_overwritten_once_the_copy_has_left() {
-    run(test_name!(b_pinned_memory_is_overwritten_once_the_copy_has_left), |lab| {
+    run(test_name!(), |lab| {
         let _here = lab.device().enter();
-        let (gate, mut held) = (Gate::new(), SmartArray::from(counting(LEN)));
-        let (mut array, mut copy) =
-            (SmartArray::from(counting(LEN)), SmartArray::<u32, _>::uninit(LEN));
+        let (gate, mut held) = (Gate::new(), numbers(LEN));
+        let (mut array, mut copy) = (numbers(LEN), SmartArray::<u32, _>::uninit(LEN));
         array.page_lock()?;
-        gated(lab).launch_on(&lab.stream(), over(LEN), (gate.number(), &mut held, LEN as u64))?;
+        lab.gated(&lab.stream(), &gate, &mut held)?;
         // The upload is queued after the kernel, which waits at the gate.
         copy.assign_on(&lab.stream(), &array)?;
         thread::scope(|scope| {
@@ -150,21 +115,21 @@ fn unregister(array: &mut Array1<u32>) {
 
 /// Uploads, overwrites, downloads and checks the memory while a kernel waits at a gate, so that all
 /// asynchronous work of the driver runs late.
-fn memory_that_others_registered(lab: &Lab<'_>) -> Result<()> {
+fn memory_that_others_registered(lab: &Lab) -> Result<()> {
     for asks in [false, true] {
         let _here = lab.device().enter();
-        let (gate, mut held) = (Gate::new(), SmartArray::from(counting(LEN)));
+        let (gate, mut held) = (Gate::new(), numbers(LEN));
         let mut contents = counting(LEN);
         // This makes cudarc's context of the device current.
         lab.device().synchronize()?;
-        drop(SmartArray::from(counting(4)).gpu()?);
+        drop(numbers(4).gpu()?);
         register(&mut contents);
         let mut array = SmartArray::from(contents);
         let mut copy = SmartArray::<u32, _>::uninit(LEN);
         if asks {
             array.page_lock()?;
         }
-        gated(lab).launch_on(&lab.stream(), over(LEN), (gate.number(), &mut held, LEN as u64))?;
+        lab.gated(&lab.stream(), &gate, &mut held)?;
         copy.assign_on(&lab.stream(), &array)?;
         thread::scope(|scope| {
             let writing = scope.spawn(|| array.host_mut().map(|mut host| host.fill(9)));
@@ -172,8 +137,8 @@ fn memory_that_others_registered(lab: &Lab<'_>) -> Result<()> {
             writing.join().expect("no panic")
         })?;
         assert_eq!(*copy.host()?, counting(LEN));
-        let (gate, add) = (Gate::new(), gated(lab));
-        add.launch_on(&lab.stream(), over(LEN), (gate.number(), &mut array, LEN as u64))?;
+        let gate = Gate::new();
+        lab.gated(&lab.stream(), &gate, &mut array)?;
         gate.open();
         assert_eq!(*array.host()?, counting(LEN).mapv(|_| 10));
         // The library did not unregister memory that another library had registered.
@@ -184,10 +149,7 @@ fn memory_that_others_registered(lab: &Lab<'_>) -> Result<()> {
 
 #[test]
 fn c_memory_that_others_registered_is_copied_in_order() {
-    run(
-        test_name!(c_memory_that_others_registered_is_copied_in_order),
-        memory_that_others_registered,
-    );
+    run(test_name!(), memory_that_others_registered);
 }
 
 #[test]
@@ -201,23 +163,23 @@ fn c_memory_that_others_registered_is_copied_in_order_without_memory_of_our_own(
 
 #[test]
 fn d_frees_on_a_thread_without_a_context_free() {
-    run(test_name!(d_frees_on_a_thread_without_a_context_free), |lab| {
+    run(test_name!(), |lab| {
         let before = driver::memory_in_use(0);
-        let array = SmartArray::from(counting(LEN));
+        let array = numbers(LEN);
         drop(array.gpu_on(&lab.stream())?);
         assert!(driver::memory_in_use(0) > before);
         thread::spawn(move || drop(array)).join().expect("no panic");
         lab.device().synchronize()?;
         assert_eq!(driver::memory_in_use(0), before);
         // An unrelated call does not return an error either.
-        drop(SmartArray::from(counting(LEN)).gpu_on(&lab.new_stream()?)?);
+        drop(numbers(LEN).gpu_on(&lab.new_stream()?)?);
         Ok(())
     });
 }
 
 #[test]
 fn e_an_error_of_a_drop_is_not_returned_by_the_next_call() {
-    run(test_name!(e_an_error_of_a_drop_is_not_returned_by_the_next_call), |lab| {
+    run(test_name!(), |lab| {
         const UNKNOWN: u32 = 999;
         for name in [
             "cuStreamDestroy_v2",
@@ -229,15 +191,15 @@ fn e_an_error_of_a_drop_is_not_returned_by_the_next_call() {
             driver::fail_nth(name, 1, UNKNOWN);
             let _here = lab.device().enter();
             let stream = lab.new_stream()?;
-            let array = SmartArray::from(counting(LEN));
+            let array = numbers(LEN);
             array.page_lock()?;
             drop(array.gpu_on(&stream)?);
             drop((array, stream));
             lab.device().synchronize()?;
             lab.device().trim()?;
             // Calls before which cudarc would check for an error stored in its context.
-            let (stream, mut other) = (lab.new_stream()?, SmartArray::from(counting(LEN)));
-            add(lab).launch_on(&stream, over(LEN), (1, &mut other, LEN as u64))?;
+            let (stream, mut other) = (lab.new_stream()?, numbers(LEN));
+            lab.add(&stream, 1, &mut other)?;
             assert_eq!(
                 (other.host()?[1], lab.device().capacity()?.total),
                 (2, 1 << 30),
@@ -255,7 +217,7 @@ fn e_an_error_of_a_drop_is_not_returned_by_the_next_call() {
 
 #[test]
 fn f_zero_bytes_are_no_call() {
-    run(test_name!(f_zero_bytes_are_no_call), |lab| {
+    run(test_name!(), |lab| {
         driver::take_calls();
         let mut array = SmartArray::<u32, _>::zeros(0);
         drop(array.gpu_mut_on(&lab.stream())?);
@@ -263,7 +225,7 @@ fn f_zero_bytes_are_no_call() {
         array.assign_on(&lab.stream(), &SmartArray::<u32, _>::zeros(0))?;
         array.prefetch(&lab.stream())?;
         assert_eq!(array.snapshot_on(&lab.stream())?.wait()?.len(), 0);
-        let mut full = SmartArray::from(counting(8));
+        let mut full = numbers(8);
         drop(full.slice_mut(s![3..3]).gpu_mut_on(&lab.stream())?);
         assert_eq!((full.slice(s![8..]).host()?.len(), array.into_array()?.len()), (0, 0));
         assert_eq!(driver::take_calls(), [], "no driver call");
@@ -274,16 +236,15 @@ fn f_zero_bytes_are_no_call() {
 /// Recording an event, waiting for one, allocating and freeing would each break a capture.
 #[test]
 fn g_a_chain_on_one_stream_has_nothing_in_it_but_its_launches() {
-    run(test_name!(g_a_chain_on_one_stream_has_nothing_in_it_but_its_launches), |lab| {
-        let (stream, add, plus) = (lab.new_stream()?, add(lab), plus(lab));
-        let (mut here, mut there) =
-            (SmartArray::from(counting(LEN)), SmartArray::<u32, _>::uninit(LEN));
+    run(test_name!(), |lab| {
+        let stream = lab.new_stream()?;
+        let (mut here, mut there) = (numbers(LEN), SmartArray::<u32, _>::uninit(LEN));
         for turn in 0..20 {
             if turn == 2 {
                 driver::take_calls();
             }
-            plus.launch_on(&stream, over(LEN), (1, &here, &mut there, LEN as u64))?;
-            add.launch_on(&stream, over(LEN), (1, &mut there, LEN as u64))?;
+            lab.plus(&stream, 1, &here, &mut there)?;
+            lab.add(&stream, 1, &mut there)?;
             std::mem::swap(&mut here, &mut there);
         }
         let calls = driver::take_calls();
@@ -305,7 +266,7 @@ fn g_a_chain_on_one_stream_has_nothing_in_it_but_its_launches() {
 
 #[test]
 fn h_a_download_that_fails_shows_no_memory_that_was_never_written() {
-    run(test_name!(h_a_download_that_fails_shows_no_memory_that_was_never_written), |lab| {
+    run(test_name!(), |lab| {
         const UNKNOWN: u32 = 999;
         let expected = numbered::<u64, _>((40, 50), 1);
         let mut array = SmartArray::from(expected.clone());

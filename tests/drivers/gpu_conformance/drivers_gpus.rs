@@ -3,8 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use crate::suite::lab::{self, Rig, Test};
-use crate::suite::{self};
-use resident::{CudaSource, Device, Result};
+use resident::{Device, Result};
 use support::eventually;
 
 /// Tests share the machine's devices, so they run one at a time.
@@ -24,10 +23,6 @@ impl DriversGpus {
 impl Rig for DriversGpus {
     fn devices(&self, count: usize) -> Vec<Device> {
         (0..count).map_while(|ordinal| (self.0)(ordinal).ok()).collect()
-    }
-
-    fn code(&self, _kernel: &str) -> CudaSource {
-        CudaSource::c(suite::cuda::SOURCE)
     }
 
     fn has_gates(&self) -> bool {

@@ -1,11 +1,10 @@
 //! The conformance suite on a GPU, if there is one. Without a GPU each test prints that there is
 //! none and passes; with `RESIDENT_REQUIRE_GPU=1` it fails.
 
-use resident::Device;
-
 use crate::drivers_gpus::DriversGpus;
+use crate::suite;
 use crate::suite::lab::Test;
-use crate::suite::{self};
+use support::prelude::*;
 
 fn run(_name: &str, test: Test) {
     match Device::cuda(0) {

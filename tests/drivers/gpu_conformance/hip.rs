@@ -3,59 +3,28 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::process::{Command, Output};
-use std::sync::{Mutex, PoisonError};
+use std::process::Output;
 
 use resident_stand_in_hip::Settings;
-use support::own_process::{self, has_run};
 
-use crate::faces::hip::rig::StandIn;
+use crate::faces::{is_poorer, run_poorer, run_tests};
 use crate::suite;
-use crate::suite::lab::{self, Test};
-
-/// All tests of the process share one driver, so they run one at a time.
-static ALONE: Mutex<()> = Mutex::new(());
-
-/// This variable is set in the process that `on_a_poorer_machine` starts.
-const POORER: &str = "RESIDENT_TEST_POORER";
 
 pub(crate) fn settings() -> Settings {
     let rich = Settings::new().devices(2);
-    if std::env::var_os(POORER).is_none() {
+    if !is_poorer() {
         return rich;
     }
     rich.without_pools().max_pitch(1000).version(50_221_153).sparse()
 }
 
-fn run(name: &str, test: Test) {
-    if has_run(name) || !resident_stand_in_hiprtc::compiles() {
-        return;
-    }
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    lab::run(&StandIn, test);
-}
-
-suite::conformance!(crate::hip::run);
+suite::conformance!(crate::faces::hip::rig::run);
 
 /// Runs the suite again, without memory pools, with small pitches, on HIP 5.2, which has no host
-/// functions behind work. A process has only one simulated machine, so this runs in another
-/// process. Without peer access, copies go by way of the host: see the suite `hip`.
+/// functions behind work. Without peer access, copies go by way of the host: see the suite `hip`.
 #[test]
 fn on_a_poorer_machine() {
-    let program = std::env::current_exe().expect("a path");
-    let output = Command::new(program)
-        .args(["hip::", "--skip", "on_a_poorer_machine", "--skip", "on_a_runtime"])
-        .env(own_process::VARIABLE, "1")
-        .env(POORER, "1")
-        .output()
-        .expect("it runs");
-    assert!(
-        output.status.success(),
-        "{}\n{}",
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    );
-    assert!(String::from_utf8_lossy(&output.stdout).contains("passed"), "tests were run");
+    run_poorer(&["hip::", "--skip", "on_a_poorer_machine", "--skip", "on_a_runtime"]);
 }
 
 /// Runs the suite on a runtime that lacks functions, which `RESIDENT_HIP` names, in a process that
@@ -66,22 +35,11 @@ fn on_a_runtime_without(missing: &[&'static str]) -> Output {
     let image = resident_stand_in_hip::file_without(missing).unwrap_or_else(|it| panic!("{it}"));
     std::fs::write(&file, image).expect("it is written");
     let compiler = resident_stand_in_hiprtc::file().unwrap_or_else(|fault| panic!("{fault}"));
-    let program = std::env::current_exe().expect("a path");
-    let output = Command::new(program)
-        .args(["runtime::", "--nocapture", "--test-threads", "1"])
-        .env("RESIDENT_HIP", &file)
-        .env("RESIDENT_HIPRTC", compiler)
-        .env("RESIDENT_CACHE", "off")
-        .env_remove("RESIDENT_REQUIRE_GPU")
-        .output()
-        .expect("it runs");
+    let output = run_tests(&["runtime::", "--nocapture", "--test-threads", "1"], |command| {
+        command.env("RESIDENT_HIP", &file).env("RESIDENT_HIPRTC", compiler);
+        command.env("RESIDENT_CACHE", "off").env_remove("RESIDENT_REQUIRE_GPU");
+    });
     std::fs::remove_file(file).expect("it is there");
-    assert!(
-        output.status.success(),
-        "{}\n{}",
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    );
     output
 }
 

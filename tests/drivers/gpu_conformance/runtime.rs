@@ -11,8 +11,8 @@ use resident::Device;
 use support::panics::text_of;
 
 use crate::drivers_gpus::DriversGpus;
+use crate::suite;
 use crate::suite::lab::Test;
-use crate::suite::{self};
 
 fn run(name: &str, test: Test) {
     let is_required = std::env::var_os("RESIDENT_REQUIRE_GPU").is_some();

@@ -1,26 +1,10 @@
 //! The conformance suite on the CUDA backend, over the stand-in driver. Its kernels need a C++
 //! compiler.
-use std::process::Command;
-use std::sync::{Mutex, PoisonError};
-
-use crate::faces::cuda::rig::StandIn;
-use crate::suite::lab::{self, Lab, Test};
-use crate::suite::{self};
-use resident::ndarray::{Array2, Axis, s};
-use resident::{Result, SmartArray, Stream};
+use crate::faces::cuda::rig::run;
+use crate::faces::{is_poorer, run_poorer};
+use crate::suite;
+use crate::suite::prelude::*;
 use resident_stand_in::{self as driver, Settings};
-use support::own_process::{self, has_run};
-use support::test_name;
-
-/// All tests of the process share one driver, so they run one at a time.
-static ALONE: Mutex<()> = Mutex::new(());
-
-/// This variable is set in the process that `on_a_poorer_machine` starts.
-const POORER: &str = "RESIDENT_TEST_POORER";
-
-pub(crate) fn is_poorer() -> bool {
-    std::env::var_os(POORER).is_some()
-}
 
 pub(crate) fn settings() -> Settings {
     let rich = Settings::new().devices(2);
@@ -34,15 +18,7 @@ pub(crate) fn settings() -> Settings {
         .compute_capability(5, 0)
 }
 
-fn run(name: &str, test: Test) {
-    if has_run(name) || !resident_stand_in_nvrtc::compiles() {
-        return;
-    }
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    lab::run(&StandIn, test);
-}
-
-suite::conformance!(crate::stand_in::run);
+suite::conformance!(crate::faces::cuda::rig::run);
 
 /// Takes the recorded calls, and counts those that copy to the host.
 fn downloads() -> usize {
@@ -54,7 +30,7 @@ fn downloads() -> usize {
 
 #[test]
 fn gaps_are_downloaded_too_where_nothing_else_uses_them() {
-    run(test_name!(gaps_are_downloaded_too_where_nothing_else_uses_them), |lab| {
+    run(test_name!(), |lab| {
         let contents: Array2<u32> =
             Array2::from_shape_fn((40, 40), |(row, column)| (row * 40 + column) as u32);
         let mut array = SmartArray::from(contents.clone());
@@ -97,7 +73,7 @@ fn gaps_are_downloaded_too_where_nothing_else_uses_them() {
 /// Contents that the state has in several parts are one copy if they are read from one device.
 #[test]
 fn a_snapshot_joins_the_parts_that_one_device_has() {
-    run(test_name!(a_snapshot_joins_the_parts_that_one_device_has), |lab| {
+    run(test_name!(), |lab| {
         let contents: Array2<u32> =
             Array2::from_shape_fn((40, 40), |(row, column)| (row * 40 + column) as u32);
         let Some([first, second]) = lab.pair() else { return Ok(()) };
@@ -118,7 +94,7 @@ fn a_snapshot_joins_the_parts_that_one_device_has() {
 
 /// Frees everything and clears the record of calls. The suite compares the numbers of created and
 /// destroyed objects in the record, of which this test has removed a part.
-fn forget_calls(lab: &Lab<'_>) -> Result<()> {
+fn forget_calls(lab: &Lab) -> Result<()> {
     lab.device().synchronize()?;
     lab.device().trim()?;
     driver::take_calls();
@@ -129,7 +105,7 @@ fn forget_calls(lab: &Lab<'_>) -> Result<()> {
 /// box.
 #[test]
 fn many_small_boxes_go_in_one_call() {
-    run(test_name!(many_small_boxes_go_in_one_call), |lab| {
+    run(test_name!(), |lab| {
         let mut array = SmartArray::from(Array2::<u32>::zeros((300, 2000)));
         drop(array.gpu_mut_on(&lab.stream())?);
         let places: Vec<(usize, usize)> =
@@ -168,7 +144,7 @@ fn many_small_boxes_go_in_one_call() {
 /// the device and trimmed the pool, the pool would save nothing.
 #[test]
 fn at_a_limit_no_call_waits_for_the_device() {
-    run(test_name!(at_a_limit_no_call_waits_for_the_device), |lab| {
+    run(test_name!(), |lab| {
         drop(SmartArray::<u8, _>::full(1 << 22, 1).gpu_on(&lab.stream())?);
         lab.device().synchronize()?;
         driver::take_calls();
@@ -187,7 +163,7 @@ fn at_a_limit_no_call_waits_for_the_device() {
 fn arrays_of_several_streams_are_freed_without_a_wait() {
     const BYTES: usize = 1 << 16;
     const COUNT: usize = 300;
-    run(test_name!(arrays_of_several_streams_are_freed_without_a_wait), |lab| {
+    run(test_name!(), |lab| {
         let [up, one, other] = [lab.new_stream()?, lab.new_stream()?, lab.new_stream()?];
         let mut most = 0;
         for turn in 0..COUNT {
@@ -216,7 +192,7 @@ fn uploads(stream: &Stream, count: usize) -> Result<()> {
 
 #[test]
 fn a_program_that_never_waits_pins_no_more_than_is_in_flight() {
-    run(test_name!(a_program_that_never_waits_pins_no_more_than_is_in_flight), |lab| {
+    run(test_name!(), |lab| {
         uploads(&lab.stream(), 2000)?;
         let locked =
             driver::take_calls().iter().filter(|call| call.name == "cuMemHostAlloc").count();
@@ -227,7 +203,7 @@ fn a_program_that_never_waits_pins_no_more_than_is_in_flight() {
 
 #[test]
 fn dropped_streams_are_destroyed_without_a_wait() {
-    run(test_name!(dropped_streams_are_destroyed_without_a_wait), |lab| {
+    run(test_name!(), |lab| {
         (0..400).try_for_each(|_| uploads(&lab.new_stream()?, 1))?;
         let calls = driver::calls();
         let count = |name: &str| calls.iter().filter(|call| call.name == name).count();
@@ -242,21 +218,8 @@ fn dropped_streams_are_destroyed_without_a_wait() {
 }
 
 /// Runs the suite again, without memory pools and peer access, with small pitches and the oldest
-/// driver. A process has only one simulated machine, so this runs in another process.
+/// driver.
 #[test]
 fn on_a_poorer_machine() {
-    let program = std::env::current_exe().expect("a path");
-    let output = Command::new(program)
-        .args(["stand_in::", "--skip", "on_a_poorer_machine"])
-        .env(own_process::VARIABLE, "1")
-        .env(POORER, "1")
-        .output()
-        .expect("it runs");
-    assert!(
-        output.status.success(),
-        "{}\n{}",
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    );
-    assert!(String::from_utf8_lossy(&output.stdout).contains("passed"), "tests were run");
+    run_poorer(&["stand_in::", "--skip", "on_a_poorer_machine"]);
 }

@@ -1,9 +1,7 @@
 //! Addresses of guards on the embedded device are pointers; those of emulated devices are not.
 
-use resident::ndarray::{Array2, Ix2, s};
-use resident::{
-    Device, DeviceRef, Emulation, Grid, InOut, Kernel, MappedArray, Result, SmartArray, Stream,
-};
+use resident::DeviceRef;
+use support::prelude::*;
 
 /// A function as those of a library in C.
 unsafe extern "C" fn add_to_each(values: *mut f32, len: usize, added: f32) {
@@ -105,7 +103,7 @@ fn mapped_memory_has_the_hosts_address() -> Result<()> {
     assert_eq!(mapped.host()?.as_ptr().addr() as u64, address);
     let mut own = grid(4, 6);
     let start = own.as_ptr().addr() as u64;
-    let address = resident::with_mapped(&mut own, |lent| Ok(lent.gpu_on(&stream)?.address()))?;
+    let address = with_mapped(&mut own, |lent| Ok(lent.gpu_on(&stream)?.address()))?;
     assert_eq!(address, start);
     Ok(())
 }

@@ -1,20 +1,8 @@
 //! Device arrays on embedded devices: refusals in the middle of a copy, parts, and long views.
 
-use resident::emulation::{Call, CallKind};
-use resident::ndarray::{
-    Array, Array1, Array2, Array3, ArrayRef, Axis, Dimension, ShapeBuilder, s,
-};
-use resident::{
-    Device, DeviceArray, Emulation, Error, Fault, Grid, InOut, Kernel, PinnedArray, Result,
-    SmartArray, audit,
-};
-use support::block_on::block_on;
-
-/// The number of backend calls of that kind.
-fn calls(device: &Device, kind: CallKind) -> usize {
-    let calls = device.emulation().map_or(Vec::new(), |log| log.calls());
-    calls.iter().filter(|call| call.kind == kind).count()
-}
+use resident::emulation::Call;
+use resident::ndarray::{Array3, ArrayRef};
+use support::prelude::*;
 
 /// Each call is refused once, also those that queue the later chunks of an upload.
 #[test]
@@ -67,7 +55,7 @@ fn a_part_of_a_reshaped_table_is_copied_in_few_pieces() -> Result<()> {
     let snapshot = rest.snapshot_on(&stream)?.wait()?;
     assert_eq!(snapshot, Array1::from_iter(1..60_000));
     assert_eq!(copy.host()?.to_owned(), snapshot);
-    let copies = calls(&device, CallKind::CopyWithin) + calls(&device, CallKind::Download);
+    let copies = count_of(&device, CallKind::CopyWithin) + count_of(&device, CallKind::Download);
     assert!(copies <= 8, "{copies}");
     Ok(())
 }
@@ -205,20 +193,23 @@ fn a_broadcast_view_is_assigned_in_few_copies() -> Result<()> {
     let source = DeviceArray::from_host_on(&stream, &line)?;
     let mut table = DeviceArray::<u32, _>::uninit_on(&stream, (1_000, 50))?;
     table.copy_from_device(&source.broadcast((1_000, 50))?)?;
-    assert_eq!(calls(&device, CallKind::CopyWithin), 11);
+    assert_eq!(count_of(&device, CallKind::CopyWithin), 11);
     assert!(table.copy_to_host()?.rows().into_iter().all(|row| row == line));
     let mut cube = DeviceArray::<u32, _>::uninit_on(&stream, (100, 70, 50))?;
     cube.copy_from_device(&source.broadcast((100, 70, 50))?)?;
-    assert_eq!(calls(&device, CallKind::CopyWithin), 11 + 1 + 7 + 7);
+    assert_eq!(count_of(&device, CallKind::CopyWithin), 11 + 1 + 7 + 7);
     assert!(cube.copy_to_host()?.lanes(Axis(2)).into_iter().all(|row| row == line));
     // From another device the elements come once.
     let other = Device::emulated(Emulation::new());
     let mut far = DeviceArray::<u32, _>::uninit_on(&other.stream(), (9, 50))?;
     far.copy_from_device(&source.broadcast((9, 50))?)?;
-    assert_eq!((calls(&other, CallKind::CopyBetween), calls(&other, CallKind::CopyWithin)), (1, 4));
+    assert_eq!(
+        (count_of(&other, CallKind::CopyBetween), count_of(&other, CallKind::CopyWithin)),
+        (1, 4)
+    );
     assert_eq!(other.traffic().between_devices.bytes, 200);
     assert!(far.copy_to_host()?.rows().into_iter().all(|row| row == line));
-    assert_eq!(device.emulation().map_or(0, |log| log.hazards().len()), 0);
+    assert_ordered(&device);
     Ok(())
 }
 

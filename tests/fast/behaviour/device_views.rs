@@ -6,11 +6,9 @@ use std::sync::Mutex;
 use proptest::collection::vec;
 use proptest::prelude::{Strategy, any, prop_oneof};
 use proptest::test_runner::{Config, FileFailurePersistence, RngSeed, TestRunner};
-use resident::ndarray::{ArrayD, ArrayViewD, IxDyn, ShapeBuilder, SliceInfo, SliceInfoElem};
-use resident::{Device, DeviceArray, DeviceView, SmartArray};
-use support::own_process::{self, assert_success};
+use resident::ndarray::{ArrayViewD, SliceInfo, SliceInfoElem};
 use support::panics::text_of;
-use support::test_name;
+use support::prelude::*;
 
 type Slice = SliceInfo<Vec<SliceInfoElem>, IxDyn, IxDyn>;
 

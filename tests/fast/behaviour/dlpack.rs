@@ -11,12 +11,9 @@ use resident::dlpark::ffi::{
 use resident::dlpark::metadata::Dynamic;
 use resident::dlpark::versioned::Dlpack;
 use resident::dlpark::{DlpackFlags, Managed, ManagedTensorBase, legacy};
-use resident::ndarray::{Array1, Array2, Dimension, Ix1, Ix2, IxDyn, s};
-use resident::{
-    AnyViewMut, Device, DeviceArray, Emulation, Error, Grid, In, InOut, Kernel, Out,
-    ReadOnlyDeviceArray, Result, SmartArray, TensorElement,
-};
-use support::eventually;
+use resident::{AnyViewMut, ReadOnlyDeviceArray, TensorElement};
+use support::foreign::{ForeignMemory, Form};
+use support::prelude::*;
 
 /// Memory of other code, which counts how often it is freed.
 struct Owner {
@@ -30,139 +27,9 @@ impl Drop for Owner {
     }
 }
 
-/// What is unusual about a tensor.
-#[derive(Clone, Copy)]
-struct Form {
-    strides: [i64; 2],
-    offset_bytes: u64,
-    dtype: DLDataType,
-    device: DLDevice,
-    flags: DlpackFlags,
-}
-
-const ROWS: Form = Form {
-    strides: [3, 1],
-    offset_bytes: 0,
-    dtype: DLDataType::F32,
-    device: DLDevice::CPU,
-    flags: DlpackFlags::empty(),
-};
-
-/// A tensor of 2 by 3 elements over other code's memory, which holds 0, 1, ...
-fn tensor(form: Form, freed: &Arc<AtomicU32>) -> Dlpack {
-    let elements: Vec<f32> = (0..16_u8).map(f32::from).collect();
-    let mut owner = Box::new(Owner { elements, freed: Arc::clone(freed) });
-    let data = owner.elements.as_mut_ptr();
-    let prepared = Dynamic::new([2_i64, 3], form.strides).prepare_as::<DLManagedTensorVersioned>();
-    let mut tensor = prepared.expect("two axes").initialize(owner);
-    tensor.set_data(data.cast()).set_device(form.device).set_dtype(form.dtype);
-    tensor.set_byte_offset(form.offset_bytes).set_flags(form.flags).expect("no copy");
-    // SAFETY: the memory lives as long as the owner, and the description is what the tests mean.
-    unsafe { tensor.finish() }
-}
-
-fn taken<D: Dimension>(device: &Device, tensor: Dlpack) -> Result<DeviceArray<f32, D>> {
+fn taken(device: &Device, tensor: Dlpack) -> Result<DeviceArray<f32, Ix1>> {
     // SAFETY: nothing else uses the memory.
     unsafe { DeviceArray::from_dlpack_on(&device.stream(), tensor) }
-}
-
-fn double() -> Kernel<(InOut<f32, Ix2>,)> {
-    Kernel::new("double").host(|_grid, (mut xs,)| xs *= 2.0)
-}
-
-/// Devices that no other test uses: with threads, with poison, and seeded.
-fn devices() -> [Device; 3] {
-    let emulation = Emulation::new().poison(true);
-    let plain = emulation.clone().poison(false);
-    [plain, emulation.clone(), emulation.seed(3)].map(Device::emulated)
-}
-
-#[test]
-fn memory_of_others_is_used_in_place_and_freed_once_after_its_last_use() -> Result<()> {
-    for device in devices() {
-        let (freed, before) = (Arc::new(AtomicU32::new(0)), device.memory().in_use);
-        let mut table = taken::<Ix2>(&device, tensor(ROWS, &freed))?;
-        assert_eq!(device.memory().in_use - before, 24);
-        double().launch_on(&device.stream(), Grid::cover(6), (&mut table,))?;
-        let pending = table.copy_to_host_on(&device.stream())?;
-        drop(table);
-        assert_eq!(pending.wait()?, array([[0, 2, 4], [6, 8, 10]]));
-        device.synchronize()?;
-        assert_eq!((freed.load(Ordering::SeqCst), device.memory().in_use), (1, before));
-    }
-    Ok(())
-}
-
-#[test]
-fn any_axis_order_and_direction_without_gaps_is_taken_over() -> Result<()> {
-    let freed = Arc::new(AtomicU32::new(0));
-    for (strides, offset, wanted) in [
-        ([3, 1], 8, [[2, 3, 4], [5, 6, 7]]),
-        ([1, 2], 0, [[0, 2, 4], [1, 3, 5]]),
-        ([-3, 1], 12, [[3, 4, 5], [0, 1, 2]]),
-        ([3, -1], 8, [[2, 1, 0], [5, 4, 3]]),
-    ] {
-        let form = Form { strides, offset_bytes: offset, ..ROWS };
-        let table = taken::<Ix2>(&Device::cpu(), tensor(form, &freed))?;
-        assert_eq!(table.copy_to_host()?, array(wanted), "{strides:?}");
-        assert_eq!(table.get((1, 0))?, wanted[1][0] as f32);
-    }
-    Ok(())
-}
-
-fn array(rows: [[u8; 3]; 2]) -> Array2<f32> {
-    Array2::from_shape_fn((2, 3), |(row, column)| f32::from(rows[row][column]))
-}
-
-#[test]
-fn what_cannot_be_taken_over_is_refused_and_freed() {
-    let freed = Arc::new(AtomicU32::new(0));
-    let forms = [
-        (
-            "elements are float64; expected elements of type float32; convert",
-            Form { dtype: DLDataType::F64, ..ROWS },
-        ),
-        ("device", Form { device: DLDevice::cuda(0), ..ROWS }),
-        ("read-only", Form { flags: DlpackFlags::READ_ONLY, ..ROWS }),
-        ("contiguous", Form { strides: [6, 2], ..ROWS }),
-        ("repetitions", Form { strides: [0, 1], ..ROWS }),
-        ("multiple of 4", Form { offset_bytes: 2, ..ROWS }),
-    ];
-    for (number, (words, form)) in forms.into_iter().enumerate() {
-        let refused = taken::<Ix2>(&Device::cpu(), tensor(form, &freed)).expect_err(words);
-        assert!(matches!(refused, Error::Foreign { .. }), "{refused}");
-        assert!(refused.to_string().contains(words), "{words}: {refused}");
-        assert_eq!(freed.load(Ordering::SeqCst), number as u32 + 1);
-    }
-    let refused = taken::<Ix1>(&Device::cpu(), tensor(ROWS, &freed)).expect_err("two axes");
-    assert!(matches!(refused, Error::Shape { .. }), "{refused}");
-    let words = "expects a tensor of 1 axes, as the array's type says but got one of shape [2, 3]";
-    assert!(refused.to_string().contains(words), "{refused}");
-}
-
-#[test]
-fn a_tensor_owns_the_array_and_frees_its_memory() -> Result<()> {
-    for device in devices() {
-        let before = device.memory().in_use;
-        let stream = device.stream();
-        let mut table = DeviceArray::<f32, _>::full_on(&stream, (2, 3), 1.0)?;
-        double().launch_on(&stream, Grid::cover(6), (&mut table,))?;
-        let made: Dlpack = table.into_dlpack()?;
-        let view = made.validate().expect("a tensor");
-        assert_eq!((view.shape(), view.device()), (&[2, 3][..], DLDevice::CPU));
-        // SAFETY: the tensor lives, and nothing else uses it.
-        let elements = unsafe { view.cpu_slice::<f32>() }.expect("compact");
-        assert_eq!(elements, [2.0; 6]);
-        // Taken over again, it is the same memory.
-        let mut again = taken::<Ix2>(&device, made)?;
-        double().launch_on(&stream, Grid::cover(6), (&mut again,))?;
-        assert_eq!(again.copy_to_host()?.sum(), 24.0);
-        drop(again);
-        device.synchronize()?;
-        device.synchronize()?;
-        assert_eq!(device.memory().in_use, before);
-    }
-    Ok(())
 }
 
 #[test]
@@ -185,7 +52,7 @@ fn memory_that_comes_back_counts_once_against_the_limit() -> Result<()> {
     let device = Device::emulated(Emulation::new().memory(1000));
     let stream = device.stream();
     let made: Dlpack = DeviceArray::<f32, _>::full_on(&stream, 150, 1.0)?.into_dlpack()?;
-    let back = taken::<Ix1>(&device, made)?;
+    let back = taken(&device, made)?;
     let second = DeviceArray::<f32, _>::full_on(&stream, 100, 2.0)?;
     assert_eq!(device.memory().in_use, 1000);
     assert_eq!(back.copy_to_host()?.sum() + second.copy_to_host()?.sum(), 350.0);
@@ -224,15 +91,23 @@ fn elements_without_contents_are_not_handed_out() -> Result<()> {
 /// An array over other code's memory becomes coherent, and is copied to other devices.
 #[test]
 fn a_coherent_array_may_live_in_memory_of_others() -> Result<()> {
-    let [device, other, _] = devices();
-    let freed = Arc::new(AtomicU32::new(0));
-    let mut table = SmartArray::from_device(taken::<Ix2>(&device, tensor(ROWS, &freed))?);
-    double().launch_on(&other.stream(), Grid::cover(6), (&mut table,))?;
-    assert_eq!(table.host()?.sum(), 30.0);
+    let [device, other] = [Emulation::new(), Emulation::new().seed(3)].map(Device::emulated);
+    let memory = ForeignMemory::of(&device, &[0, 1, 2, 3, 4, 5]);
+    // SAFETY: nothing else uses the memory.
+    let table = unsafe {
+        DeviceArray::<u32, Ix2>::from_dlpack_on(
+            &device.stream(),
+            Form::rows([2, 3]).tensor(&memory),
+        )
+    };
+    let mut table = SmartArray::from_device(table?);
+    let double = Kernel::<(InOut<u32, Ix2>,)>::new("double").host(|_grid, (mut xs,)| xs *= 2);
+    double.launch_on(&other.stream(), Grid::cover(6), (&mut table,))?;
+    assert_eq!(table.host()?.sum(), 30);
     table.release_on(&device)?;
     device.synchronize()?;
-    assert_eq!(freed.load(Ordering::SeqCst), 1);
-    assert_eq!(table.into_array()?.sum(), 30.0);
+    assert_eq!(Arc::strong_count(&memory), 1, "it is freed");
+    assert_eq!(table.into_array()?.sum(), 30);
     Ok(())
 }
 
@@ -539,7 +414,7 @@ fn no_call_writes_a_read_only_tensor() -> Result<()> {
         device.synchronize()?;
         device.synchronize()?;
         assert_eq!((Arc::strong_count(&page), device.memory().in_use), (1, 0));
-        assert_eq!(device.emulation().map_or(0, |log| log.hazards().len()), 0);
+        assert_ordered(&device);
     }
     Ok(())
 }

@@ -2,9 +2,8 @@
 
 use std::fmt::Debug;
 
-use resident::ndarray::{Array2, Ix2, s};
-use resident::{Device, Element, Grid, In, InOut, Kernel, Out, Result, SmartArray};
-use support::lab::lab;
+use resident::Element;
+use support::prelude::*;
 
 type Six = [f64; 6];
 
@@ -44,13 +43,8 @@ fn goes_through_everything<T: Element + Debug + PartialEq>(old: T, new: T) -> Re
         (Array2::from_elem((4, 6), old), Array2::from_elem((4, 6), old))
     );
     assert_eq!(clone.host()?[[0, 3]], new);
-    no_hazards(&device);
+    assert_ordered(&device);
     Ok(())
-}
-
-fn no_hazards(device: &Device) {
-    let hazards = device.emulation().expect("emulated").hazards();
-    assert!(hazards.is_empty(), "{hazards:?}");
 }
 
 #[test]
@@ -63,7 +57,7 @@ fn elements_of_no_byte_go_through_everything() -> Result<()> {
 fn elements_of_no_byte_move_nothing_and_are_there_once_made() -> Result<()> {
     let array = SmartArray::<[f64; 0], _>::uninit(5);
     assert_eq!((array.host()?.len(), array.gpu_on(&lab().stream())?.len()), (5, 5));
-    assert_eq!(array.traffic(), resident::Traffic::default());
+    assert_eq!(array.traffic(), Traffic::default());
     assert_eq!(array.into_array()?.len(), 5);
     Ok(())
 }

@@ -7,12 +7,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use resident::ndarray::{Array1, Ix1, s};
-use resident::{
-    Device, DeviceArray, Emulation, Error, Grid, InOut, Kernel, ManagedArray, MappedArray,
-    PinnedArray, SmartArray, Stream, audit, ops, with_mapped, with_pinned,
-};
-use support::{own_process, test_name};
+use resident::ops;
+use support::prelude::*;
 
 /// How many calls have been made, and which of them failed.
 static MADE: AtomicUsize = AtomicUsize::new(0);
@@ -161,7 +157,7 @@ const CALLS: &[(&str, fn())] = &[
     ("emulated", || {
         let device = Device::emulated(Emulation::new());
         ones().prefetch(&device.stream()).expect("queued");
-        assert!(device.emulation().expect("emulated").hazards().is_empty());
+        assert_ordered(&device);
     }),
     ("seeded", || {
         let (device, mut array) = (Device::emulated(Emulation::new().seed(1)), ones());

@@ -1,8 +1,6 @@
 //! Environment variables: which are set, and what is said of unknown ones.
 
-use resident::Device;
-use support::own_process::{self, assert_success};
-use support::test_name;
+use support::prelude::*;
 
 /// What programs say that set a variable and open devices.
 fn said(variable: &str, value: &str) -> String {

@@ -2,15 +2,11 @@
 //! make of them.
 
 use resident::bytemuck::{Pod, Zeroable};
-use resident::emulation::CallKind;
-use resident::ndarray::{Array1, Ix1, SliceInfoElem, s};
-use resident::{
-    Device, DeviceArray, Emulation, Error, Grid, In, InOut, Kernel, PinnedArray, Result,
-    SmartArray, Validity, field, field_mut,
-};
+use resident::ndarray::SliceInfoElem;
+use resident::{field, field_mut};
 use support::bodies::assert_ordered;
-use support::lab::lab;
 use support::own_process::HANG_LIMIT;
+use support::prelude::*;
 
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Debug, Pod, Zeroable)]
@@ -42,11 +38,6 @@ fn halve() -> Kernel<(InOut<f32, Ix1>,)> {
     Kernel::new("halve").host(|_grid, (mut xs,)| xs *= 0.5)
 }
 
-fn waits(device: &Device) -> usize {
-    let calls = device.emulation().expect("emulated").calls();
-    calls.iter().filter(|call| call.kind == CallKind::WaitEvent).count()
-}
-
 #[test]
 fn only_launches_that_use_the_same_field_are_ordered() -> Result<()> {
     for seed in 0..20 {
@@ -55,16 +46,16 @@ fn only_launches_that_use_the_same_field_are_ordered() -> Result<()> {
         let (mut cloud, grid) = (cloud(10), Grid::cover(10));
         cloud.prefetch(&device.stream())?;
         device.synchronize()?;
-        let before = waits(&device);
+        let before = count_of(&device, CallKind::WaitEvent);
         let mut mass = field_mut!(cloud, Particle, mass);
         halve().launch_on(&streams[0], grid, (&mut mass,))?;
         let mut x = field_mut!(cloud, Particle, position[0]);
         halve().launch_on(&streams[1], grid, (&mut x,))?;
         halve().launch_on(&streams[0], grid, (&mut field_mut!(cloud, Particle, mass),))?;
-        assert_eq!(waits(&device) - before, 0, "different fields, and one stream for each");
+        assert_eq!(count_of(&device, CallKind::WaitEvent) - before, 0, "different fields");
         let mut mass = field_mut!(cloud, Particle, mass);
         halve().launch_on(&streams[1], grid, (&mut mass.slice_mut(s![3..]),))?;
-        assert_eq!(waits(&device) - before, 1, "the same field on the other stream");
+        assert_eq!(count_of(&device, CallKind::WaitEvent) - before, 1, "the same field");
         assert_eq!(field!(cloud, Particle, mass).to_vec()?[2..4], [0.75, 0.375]);
         assert_eq!(field!(cloud, Particle, position[0]).host()?[9], 4.5);
         assert_ordered(&device);
@@ -171,7 +162,7 @@ fn fields_of_arrays_without_elements_and_of_parts_without_elements() -> Result<(
     let mut mass = field_mut!(part, Particle, mass);
     mass.fill(9.0)?;
     drop(mass.gpu_mut_on(&stream)?);
-    assert_eq!((mass.len(), mass.residency().host()), (0, Validity::Valid));
+    assert_eq!((mass.len(), mass.residency().host()), (0, Valid));
     assert_eq!(field!(cloud, Particle, mass).host()?.sum(), 12.0);
     Ok(())
 }

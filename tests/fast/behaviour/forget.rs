@@ -4,9 +4,8 @@
 
 use std::mem::forget;
 
-use resident::ndarray::{Axis, Ix1, s};
-use resident::{Device, Emulation, SmartArray, Stream};
 use support::bodies::{accumulate, add, assert_ordered, one, plus};
+use support::prelude::*;
 
 fn numbers() -> SmartArray<u32, Ix1> {
     SmartArray::from((0..8).collect::<Vec<u32>>())
@@ -18,17 +17,20 @@ struct Place {
     streams: [Stream; 3],
 }
 
-/// Under several seeds: changes the array on a device, runs `act`, which forgets a guard, and then
-/// uses the array on all streams and on the host.
-fn afterwards_all_is_well(add_to_each: u32, act: impl Fn(&mut SmartArray<u32, Ix1>, &Place)) {
+/// Forgets something, and returns what it has added to each element.
+type Case = fn(&mut SmartArray<u32, Ix1>, &Place) -> u32;
+
+/// Under several seeds: changes the array on a device, runs the case, and then uses the array on
+/// all streams and on the host.
+fn afterwards_all_is_well(act: &Case) {
     for seed in 0..24 {
         let devices = [seed, seed + 1000].map(|seed| Device::emulated(Emulation::new().seed(seed)));
         let stream = |device: usize| devices[device].new_stream().unwrap();
         let place = Place { streams: [stream(0), stream(0), stream(1)], devices };
         let mut array = numbers();
         add().launch_on(&place.streams[0], one(), (1, &mut array)).unwrap();
-        act(&mut array, &place);
-        use_everywhere(&mut array, &place, 1 + add_to_each);
+        let added = act(&mut array, &place);
+        use_everywhere(&mut array, &place, 1 + added);
         drop(array);
         for device in &place.devices {
             device.synchronize().unwrap();
@@ -54,59 +56,51 @@ fn use_everywhere(array: &mut SmartArray<u32, Ix1>, place: &Place, added: u32) {
 }
 
 #[test]
-fn a_forgotten_read_guard_of_the_host() {
-    afterwards_all_is_well(0, |array, _| forget(array.host().unwrap()));
+fn after_something_was_forgotten_all_is_well() {
+    run_cases(GUARDS, afterwards_all_is_well);
+    run_cases(OTHERS, afterwards_all_is_well);
 }
 
-#[test]
-fn a_forgotten_write_guard_of_the_host_loses_no_update() {
-    afterwards_all_is_well(5, |array, _| {
+const GUARDS: &[(&str, Case)] = &[
+    ("a read guard of the host", |array, _| {
+        forget(array.host().unwrap());
+        0
+    }),
+    ("a write guard of the host", |array, _| {
         let mut guard = array.host_mut().unwrap();
         guard.map_inplace(|value| *value += 5);
         forget(guard);
-    });
-}
-
-#[test]
-fn a_forgotten_overwriting_guard_of_the_host_loses_no_update() {
-    afterwards_all_is_well(5, |array, _| {
+        5
+    }),
+    ("an overwriting guard of the host", |array, _| {
         let mut guard = array.host_overwrite().unwrap();
         guard.iter_mut().zip(6..).for_each(|(value, new)| *value = new);
         forget(guard);
-    });
-}
-
-#[test]
-fn forgotten_read_guards_of_devices() {
-    afterwards_all_is_well(0, |array, place| {
+        5
+    }),
+    ("read guards of devices", |array, place| {
         for stream in place.streams.iter().chain(&place.streams) {
             forget(array.gpu_on(stream).unwrap());
             forget(array.slice(s![..;3]).gpu_on(stream).unwrap());
         }
-    });
-}
-
-#[test]
-fn forgotten_write_guards_of_devices() {
-    afterwards_all_is_well(0, |array, place| {
+        0
+    }),
+    ("write guards of devices", |array, place| {
         for stream in place.streams.iter().chain(&place.streams) {
             forget(array.gpu_mut_on(stream).unwrap());
             forget(array.slice_mut(s![1..;2]).gpu_mut_on(stream).unwrap());
         }
-    });
-}
-
-#[test]
-fn a_forgotten_overwriting_guard_of_a_device_with_a_launch_behind_it() {
-    afterwards_all_is_well(0, |array, place| {
+        0
+    }),
+    ("an overwriting guard of a device with a launch behind it", |array, place| {
         forget(array.gpu_overwrite_on(&place.streams[2]).unwrap());
         plus().launch_on(&place.streams[1], one(), (1, &numbers(), array)).unwrap();
-    });
-}
+        0
+    }),
+];
 
-#[test]
-fn forgotten_views() {
-    afterwards_all_is_well(2, |array, place| {
+const OTHERS: &[(&str, Case)] = &[
+    ("views", |array, place| {
         forget(array.slice_mut(s![1..3]));
         let mut part = array.view_mut();
         add().launch_on(&place.streams[2], one(), (1, &mut part)).unwrap();
@@ -115,36 +109,37 @@ fn forgotten_views() {
         add().launch_on(&place.streams[1], one(), (1, &mut high)).unwrap();
         add().launch_on(&place.streams[0], one(), (1, &mut low)).unwrap();
         forget((low, high));
-    });
-}
-
-#[test]
-fn a_snapshot_that_is_forgotten_or_never_waited_for() {
-    afterwards_all_is_well(0, |array, place| {
+        2
+    }),
+    ("a snapshot, and one that is never waited for", |array, place| {
         forget(array.snapshot_on(&place.streams[1]).unwrap());
         drop(array.slice(s![2..6]).snapshot_on(&place.streams[0]).unwrap());
-    });
-}
-
-#[test]
-fn forgotten_events_and_streams_and_their_guards() {
-    afterwards_all_is_well(1, |array, place| {
+        0
+    }),
+    ("events and streams and their guards", |array, place| {
         let stream = place.devices[0].new_stream().unwrap();
         add().launch_on(&stream, one(), (1, &mut *array)).unwrap();
         forget(stream.record().unwrap());
         forget(stream.auto_synchronize());
         forget(stream);
-    });
-}
-
-#[test]
-fn a_forgotten_device_goes_on() {
-    afterwards_all_is_well(1, |array, _| {
+        1
+    }),
+    ("a device, which goes on", |array, _| {
         let device = Device::emulated(Emulation::new().seed(9));
         add().launch_on(&device.stream(), one(), (1, &mut *array)).unwrap();
         forget(device);
-    });
-}
+        1
+    }),
+    ("an array, which keeps its memory", |array, place| {
+        let mut other = numbers();
+        accumulate().launch_on(&place.streams[2], one(), (&*array, &mut other)).unwrap();
+        let address = other.gpu_on(&place.streams[2]).unwrap().address();
+        forget(other);
+        let fresh = numbers();
+        assert_ne!(fresh.gpu_on(&place.streams[2]).unwrap().address(), address);
+        0
+    }),
+];
 
 #[test]
 fn a_forgotten_scope_leaves_its_device_current_and_nothing_else() {
@@ -159,16 +154,4 @@ fn a_forgotten_scope_leaves_its_device_current_and_nothing_else() {
     .join()
     .unwrap();
     assert_eq!(Device::current(), before, "other threads are not affected");
-}
-
-#[test]
-fn a_forgotten_array_keeps_its_memory_and_does_no_harm() {
-    afterwards_all_is_well(0, |array, place| {
-        let mut other = numbers();
-        accumulate().launch_on(&place.streams[2], one(), (&*array, &mut other)).unwrap();
-        let address = other.gpu_on(&place.streams[2]).unwrap().address();
-        forget(other);
-        let fresh = numbers();
-        assert_ne!(fresh.gpu_on(&place.streams[2]).unwrap().address(), address);
-    });
 }

@@ -6,16 +6,10 @@ use std::io::{Read, Write};
 use std::os::fd::FromRawFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use resident::ndarray::{Array1, Ix1, s};
-use resident::{
-    Device, DeviceArray, Emulation, Grid, In, InOut, Kernel, MappedArray, Out, PinnedArray, Result,
-    SmartArray, Stream, audit, ops, with_mapped, with_pinned,
-};
-use support::block_on::block_on;
+use resident::ops;
 use support::bodies::{Gate, one};
-use support::own_process::{self, assert_success};
 use support::panics::text_of;
-use support::test_name;
+use support::prelude::*;
 
 /// How long a child may take. One that hangs is ended by a signal.
 const SECONDS_MAX: u32 = 60;

@@ -2,12 +2,7 @@
 //! fits, whichever threads ask for it at once.
 
 use std::sync::Barrier;
-
-use resident::{
-    Device, DeviceArray, Emulation, Error, Grid, In, InOut, Kernel, MappedArray, Out, Result,
-    SmartArray, Stream, Validity,
-    ndarray::{Array1, Axis, Ix1, s},
-};
+use support::prelude::*;
 
 type Bytes = SmartArray<u8, Ix1>;
 type Explicit = DeviceArray<u8, Ix1>;
@@ -76,25 +71,13 @@ fn device_arrays_keep_their_memory_while_others_need_room() -> Result<()> {
 }
 
 #[test]
-fn memory_that_a_device_array_has_cannot_be_allocated_again() -> Result<()> {
-    let device = with_memory(1000);
-    let stream = device.stream();
-    let mut first = Explicit::uninit_on(&stream, 600)?;
-    let second = Explicit::uninit_on(&stream, 600);
-    assert!(is_full(&second), "{second:?}");
-    first.copy_from_host_on(&stream, &Array1::from_elem(600, 2))?;
-    assert_eq!(first.copy_to_host()?[599], 2);
-    Ok(())
-}
-
-#[test]
 fn a_device_array_can_be_evicted_once_it_is_coherent_and_stays_once_it_is_explicit() -> Result<()> {
     let device = with_memory(1000);
     let stream = device.stream();
     let coherent = SmartArray::from_device(Explicit::full_on(&stream, 600, 5)?);
     assert_eq!(coherent.host()?.len(), 600);
     drop(bytes(600).gpu_on(&stream)?);
-    assert_eq!(coherent.residency().on(&device), Validity::Absent);
+    assert_eq!(coherent.residency().on(&device), Absent);
     let explicit = coherent.into_device(&device)?;
     assert!(is_full(&bytes(600).gpu_on(&stream).map(drop)));
     assert_eq!(explicit.copy_to_host()?[0], 5);
@@ -111,7 +94,7 @@ fn no_more_is_evicted_than_the_free_bytes_lack() -> Result<()> {
     let third = bytes(400);
     third.prefetch(&stream)?; // 300 bytes are free, so `small` is enough
     let here = |array: &Bytes| array.residency().on(&device);
-    assert_eq!((here(&small), here(&large)), (Validity::Absent, Validity::Valid));
+    assert_eq!((here(&small), here(&large)), (Absent, Valid));
     assert_eq!(device.memory().in_use, 1000);
     Ok(())
 }
@@ -130,7 +113,7 @@ fn no_more_is_evicted_than_free_and_draining_bytes_lack() -> Result<()> {
     // 100 bytes are free and 600 drain.
     bytes(750).prefetch(&stream)?;
     let here = |array: &Bytes| array.residency().on(&device);
-    assert_eq!((here(&first), here(&second)), (Validity::Absent, Validity::Valid));
+    assert_eq!((here(&first), here(&second)), (Absent, Valid));
     device.synchronize()
 }
 
@@ -160,14 +143,14 @@ fn a_copy_gives_way_once_a_download_ahead_of_its_use_is_complete() -> Result<()>
     first.prefetch_host()?; // queued behind the kernel
     device.synchronize()?;
     bytes(600).prefetch(&stream)?;
-    assert_eq!(first.residency().on(&device), Validity::Absent);
+    assert_eq!(first.residency().on(&device), Absent);
     Ok(())
 }
 
 /// Calls `first_use` on two threads at once, again and again, for an array of 1000 bytes on a
 /// device with memory for one and a half.
 fn first_uses(first_use: impl Fn(&Bytes, usize, &Stream) -> Result<()> + Sync) {
-    for round in 0..300 {
+    for round in 0..sampled(60, 300) {
         let (device, array, wall) = (with_memory(1500), bytes(1000), Barrier::new(2));
         let outcomes = std::thread::scope(|scope| {
             let threads = [0, 1].map(|thread| {
@@ -207,7 +190,7 @@ fn threads_that_first_use_parts_of_an_array_allocate_it_once() {
 #[test]
 fn threads_that_first_write_halves_of_an_array_allocate_it_once() {
     let write = Kernel::<(Out<u8>,)>::new("write").host(|_, (x,)| x.fill(1));
-    for round in 0..300 {
+    for round in 0..sampled(60, 300) {
         let (device, mut array) = (with_memory(1500), Bytes::uninit(1000));
         let wall = Barrier::new(2);
         let (low, high) = array.split_at_mut(Axis(0), 500);
@@ -234,35 +217,6 @@ fn threads_that_first_write_halves_of_an_array_allocate_it_once() {
     }
 }
 
-/// Each thread uses one of six arrays at a time, and the device has room for one more than there
-/// are threads.
-#[test]
-fn room_belongs_to_the_thread_that_made_it() {
-    let sum = Kernel::<(In<u32>, Out<u32>)>::new("sum").host(|_, (x, y)| y[0] = x.iter().sum());
-    for threads in [2_usize, 3, 4] {
-        let device = with_memory((threads as u64 + 1) * 1000 + 512);
-        let arrays: Vec<SmartArray<u32, Ix1>> =
-            (0..6).map(|k| SmartArray::from(vec![k; 250])).collect();
-        std::thread::scope(|scope| {
-            for thread in 0..threads {
-                let (device, arrays, sum) = (&device, &arrays, &sum);
-                scope.spawn(move || {
-                    let stream = device.new_stream().expect("a stream");
-                    let mut random = Random::new(thread as u64);
-                    let mut result = SmartArray::<u32, _>::uninit(1);
-                    for _ in 0..400 {
-                        let k = random.below(6);
-                        sum.launch_on(&stream, Grid::cover(1), (&arrays[k], &mut result))
-                            .expect("what is in use fits");
-                        assert_eq!(result.get(0).expect("it is there"), 250 * k as u32);
-                        stream.synchronize().expect("nothing fails");
-                    }
-                });
-            }
-        });
-    }
-}
-
 #[test]
 fn a_limit_makes_room_when_it_is_needed_and_ends() -> Result<()> {
     let device = Device::emulated(Emulation::new());
@@ -272,7 +226,7 @@ fn a_limit_makes_room_when_it_is_needed_and_ends() -> Result<()> {
     device.set_memory_limit(Some(600))?;
     assert!(device.capacity()?.total > 600, "the memory of the device is what it was");
     bytes(550).prefetch(&stream)?;
-    assert_eq!(first.residency().on(&device), Validity::Absent);
+    assert_eq!(first.residency().on(&device), Absent);
     assert!(is_full(&bytes(601).prefetch(&stream)));
     device.set_memory_limit(None)?;
     bytes(601).prefetch(&stream)
@@ -286,21 +240,6 @@ fn arrays_in_memory_of_the_host_count_their_copies() -> Result<()> {
     let explicit = DeviceArray::from_host(&Array1::<u8>::ones(100))?;
     assert_eq!((mapped.traffic().to_host.count, explicit.traffic().to_device.bytes), (0, 100));
     Ok(())
-}
-
-/// A linear congruential generator.
-struct Random(u64);
-
-impl Random {
-    fn new(seed: u64) -> Self {
-        Self(seed.wrapping_add(9).wrapping_mul(0x9E37_79B9_7F4A_7C15))
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % end
-    }
 }
 
 const THREADS: usize = 4;
@@ -456,20 +395,19 @@ fn use_at_random(device: &Device, seed: u64) {
     });
     device.synchronize().expect("nothing fails");
     let all = shared.iter().chain(users.iter().map(|user| &user.own));
-    let present = all.filter(|array| array.residency().on(device) != Validity::Absent);
+    let present = all.filter(|array| array.residency().on(device) != Absent);
     let coherent_bytes: usize = present.map(|array| array.len()).sum();
     let explicit = users.iter().flat_map(|user| &user.explicit);
     let explicit_bytes: usize = explicit.map(|held| held.array.len()).sum();
     let memory = device.memory();
     assert_eq!(memory.in_use, (coherent_bytes + explicit_bytes) as u64, "seed {seed}");
     assert!(memory.in_use + memory.pooled <= (THREADS * SHARE) as u64, "{memory:?}");
-    let hazards = device.emulation().expect("emulated").hazards();
-    assert!(hazards.is_empty(), "{hazards:?}");
+    assert_ordered(&device);
 }
 
 #[test]
 fn there_is_memory_if_what_all_threads_use_fits() {
-    for seed in 0..12 {
+    for seed in 0..sampled(4, 12) {
         use_at_random(&with_memory((THREADS * SHARE) as u64), seed);
     }
 }

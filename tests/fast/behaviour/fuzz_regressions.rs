@@ -3,6 +3,7 @@
 
 use resident_core::programs::replay;
 use resident_programs::arrays::{Program, lab::Lab};
+use support::cases::sampled;
 
 fn run(program: &Program) {
     program.run(&Lab::SEEDED);
@@ -15,7 +16,7 @@ fn kept_programs_over_arrays_go_well() {
 
 #[test]
 fn random_programs_over_arrays_go_well() {
-    replay::random(1_500, 600, run);
+    replay::random(sampled(200, 1_500), 600, run);
 }
 
 #[cfg(feature = "dlpack")]
@@ -27,5 +28,5 @@ fn kept_tensors_are_taken_over_or_refused() {
 #[cfg(feature = "dlpack")]
 #[test]
 fn random_tensors_are_taken_over_or_refused() {
-    replay::random(5_000, 300, resident_programs::tensors::Program::run);
+    replay::random(sampled(1_000, 5_000), 300, resident_programs::tensors::Program::run);
 }

@@ -3,10 +3,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use resident::ndarray::{Ix1, s};
-use resident::{Device, Emulation, Error, InOut, Kernel, Result, SmartArray, Validity};
 use support::bodies::{Gate, add, assert_ordered, modes, one};
-use support::flags::{gated, without_deadlock};
+use support::flags::gated;
+use support::prelude::*;
 
 type Numbers = SmartArray<u32, Ix1>;
 
@@ -26,11 +25,16 @@ fn inside<T: Send + 'static>(device: &Device, call: impl Fn() -> T + Send + Sync
     result.lock().unwrap().take().expect("the body has run")
 }
 
-fn in_both_modes(test: fn(Device)) {
+#[test]
+fn calls_inside_bodies_work_or_are_refused() {
+    run_cases(CASES, |case| in_both_modes(*case));
+}
+
+fn in_both_modes(case: fn(Device)) {
     for emulation in modes() {
         without_deadlock(move || {
             let device = Device::emulated(emulation());
-            test(device.clone());
+            case(device.clone());
             device.synchronize().unwrap();
             assert_ordered(&device);
         });
@@ -58,9 +62,8 @@ fn changed_on(device: &Device) -> Arc<Numbers> {
     Arc::new(array)
 }
 
-#[test]
-fn looking_at_what_is_on_the_device_would_wait_and_is_refused() {
-    in_both_modes(|device| {
+const CASES: &[(&str, fn(Device))] = &[
+    ("looking at what is on the device would wait and is refused", |device| {
         let array = changed_on(&device);
         let inner = Arc::clone(&array);
         let outcomes = inside(&device, move || {
@@ -78,12 +81,8 @@ fn looking_at_what_is_on_the_device_would_wait_and_is_refused() {
             (1..9).collect::<Vec<_>>(),
             "it works as before"
         );
-    });
-}
-
-#[test]
-fn synchronising_inside_a_body_is_refused() {
-    in_both_modes(|device| {
+    }),
+    ("synchronising inside a body is refused", |device| {
         let (own, stream, event) =
             (device.clone(), device.stream(), device.stream().record().unwrap());
         let other = device.new_stream().unwrap();
@@ -98,47 +97,31 @@ fn synchronising_inside_a_body_is_refused() {
         outcomes.iter().for_each(assert_refused);
         event.synchronize().unwrap();
         pending.synchronize().unwrap();
-    });
-}
-
-#[test]
-fn waiting_for_a_host_function_inside_a_body_is_refused() {
-    in_both_modes(|device| {
+    }),
+    ("waiting for a host function inside a body is refused", |device| {
         let (stream, (end, may_end)) = (device.new_stream().unwrap(), std::sync::mpsc::channel());
         let function = stream.launch_host_function(move || may_end.recv().unwrap()).unwrap();
         let function = Mutex::new(Some(function));
         let outcome = inside(&device, move || function.lock().unwrap().take().unwrap().wait());
         assert_refused(&outcome);
         end.send(()).unwrap();
-    });
-}
-
-#[test]
-fn a_guard_that_synchronises_does_not_hang_inside_a_body() {
-    in_both_modes(|device| {
+    }),
+    ("a guard that synchronises does not hang inside a body", |device| {
         let stream = device.stream();
         inside(&device, move || drop(stream.auto_synchronize()));
-    });
-}
-
-#[test]
-fn waiting_for_a_snapshot_inside_a_body_is_refused_and_another_can_be_taken() {
-    in_both_modes(|device| {
+    }),
+    ("waiting for a snapshot inside a body is refused and another can be taken", |device| {
         let array = changed_on(&device);
         let (inner, stream) = (Arc::clone(&array), device.stream());
         assert_refused(&inside(&device, move || inner.snapshot_on(&stream)?.wait()));
         assert_eq!(array.snapshot_on(&device.stream()).unwrap().wait().unwrap()[7], 8);
-    });
-}
-
-#[test]
-fn what_need_not_wait_works_inside_a_body() {
-    in_both_modes(|device| {
+    }),
+    ("what need not wait works inside a body", |device| {
         let array = Arc::new(numbers());
         array.prefetch(&device.stream()).unwrap();
         let (inner, own) = (Arc::clone(&array), device.clone());
         let seen = inside(&device, move || -> Result<u32> {
-            assert_eq!(inner.residency().host(), Validity::Valid);
+            assert_eq!(inner.residency().host(), Valid);
             assert_eq!((inner.len(), own.stream().is_idle()?), (8, false));
             assert!(format!("{inner:?}").contains("u32"));
             let constant = SmartArray::<u32, _>::full(8, 5);
@@ -150,12 +133,8 @@ fn what_need_not_wait_works_inside_a_body() {
                 + own.memory().in_use.min(1) as u32)
         });
         assert_eq!(seen, Ok(28 + 3 + 40 + 1 + 1));
-    });
-}
-
-#[test]
-fn a_body_may_launch_and_its_launch_runs_behind_it() {
-    in_both_modes(|device| {
+    }),
+    ("a body may launch and its launch runs behind it", |device| {
         let array = Arc::new(Mutex::new(numbers()));
         let (inner, stream, other) =
             (Arc::clone(&array), device.stream(), device.new_stream().unwrap());
@@ -168,23 +147,15 @@ fn a_body_may_launch_and_its_launch_runs_behind_it() {
         });
         assert_eq!(outcome, Ok(()));
         assert_eq!(array.lock().unwrap().host().unwrap().to_vec(), [7; 8]);
-    });
-}
-
-#[test]
-fn a_body_may_call_a_kernel_on_the_host() {
-    in_both_modes(|device| {
+    }),
+    ("a body may call a kernel on the host", |device| {
         let sum = inside(&device, || {
             let mut array = numbers();
             add().call(one(), (1, &mut array)).map(|()| array.host().unwrap().sum())
         });
         assert_eq!(sum, Ok(36));
-    });
-}
-
-#[test]
-fn arrays_streams_and_devices_may_be_dropped_inside_a_body() {
-    in_both_modes(|device| {
+    }),
+    ("arrays streams and devices may be dropped inside a body", |device| {
         let own: Arc<Mutex<Vec<Numbers>>> = Arc::default();
         for _ in 0..3 {
             let array = numbers();
@@ -200,12 +171,8 @@ fn arrays_streams_and_devices_may_be_dropped_inside_a_body() {
         });
         device.synchronize().unwrap();
         assert_eq!(device.memory().in_use, 0);
-    });
-}
-
-#[test]
-fn an_array_that_only_a_body_still_has_is_dropped_with_the_body() {
-    in_both_modes(|device| {
+    }),
+    ("an array that only a body still has is dropped with the body", |device| {
         let array = changed_on(&device);
         let body = Kernel::<(InOut<u32>,)>::new("owner")
             .host(move |_, (_,): (&mut [u32],)| assert_eq!(array.len(), 8));
@@ -213,8 +180,8 @@ fn an_array_that_only_a_body_still_has_is_dropped_with_the_body() {
         drop(body);
         device.synchronize().unwrap();
         assert_eq!(device.memory().in_use, 0);
-    });
-}
+    }),
+];
 
 #[test]
 fn a_body_does_not_wait_for_a_transfer_that_another_body_holds_up() {

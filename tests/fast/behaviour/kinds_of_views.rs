@@ -1,12 +1,9 @@
 //! What the type system promises of the four kinds of views, and that all of them have the methods
 //! that need no elements.
 
+use resident::MultiSlice;
 use resident::iter::{AxisChunksIter, AxisChunksIterMut, AxisIter, AxisIterMut};
-use resident::ndarray::{Axis, Ix1, Ix2, IxDyn, Order, array, s};
-use resident::{
-    Device, DeviceArray, DeviceView, DeviceViewMut, MultiSlice, Result, SmartArray, SmartView,
-    SmartViewMut,
-};
+use support::prelude::*;
 
 /// Compiles only for a type that may take a shorter lifetime.
 macro_rules! covariant {

@@ -6,12 +6,10 @@
 
 use std::sync::mpsc;
 
-use resident::ndarray::{Array0, Array2, s};
-use resident::{Device, Error, Grid, In, InOut, Kernel, Out, Result, SmartArray, Validity};
-use support::lab::lab;
-use support::moves::{NOTHING, moves};
+use resident::ndarray::Array0;
+use support::prelude::*;
 
-fn sum_on(device: &Device, array: &SmartArray<i32, ndarray::Ix1>) -> Result<i32> {
+fn sum_on(device: &Device, array: &SmartArray<i32, Ix1>) -> Result<i32> {
     let sum =
         Kernel::<(In<i32>, Out<i32>)>::new("sum").host(|_grid, (xs, out)| out[0] = xs.iter().sum());
     let mut total = SmartArray::<i32, _>::uninit(1);
@@ -76,7 +74,7 @@ fn s5_a_devices_result_is_not_dropped_by_declaring_the_host_changed() -> Result<
     array.fill_on(&device.stream(), 3)?;
     drop(array.gpu_mut_on(&device.stream())?);
     assert!(matches!(array.host_changed(), Err(Error::LostUpdate { .. })));
-    assert_eq!((array.residency().on(&device), array.host()?.sum()), (Validity::Valid, 15));
+    assert_eq!((array.residency().on(&device), array.host()?.sum()), (Valid, 15));
     Ok(())
 }
 
@@ -101,11 +99,7 @@ fn s7_whether_others_hold_the_array_changes_nothing_about_what_moves() -> Result
     std::mem::forget(array.gpu_on(&device.stream())?);
     std::mem::forget(array.host()?);
     array.host_changed()?;
-    assert_eq!(
-        moves(array.traffic()),
-        [(1, 20), (0, 0), (0, 0)],
-        "no upload before a call needs it"
-    );
+    assert_eq!(moves(array.traffic()), [(1, 20), (0, 0), (0, 0)], "no upload yet");
     Ok(())
 }
 
@@ -129,7 +123,7 @@ fn s8_binding_an_argument_and_checking_it_brings_nothing_down() -> Result<()> {
 fn s9_an_argument_that_is_only_read_stays_valid_on_the_host() -> Result<()> {
     let array = SmartArray::from(vec![1; 5]);
     sum_on(&lab(), &array)?;
-    assert_eq!(array.residency().host(), Validity::Valid);
+    assert_eq!(array.residency().host(), Valid);
     assert_eq!((array.host()?.sum(), moves(array.traffic())), (5, [(1, 20), (0, 0), (0, 0)]));
     Ok(())
 }
@@ -145,11 +139,7 @@ fn s10_launches_return_at_once_and_streams_do_not_block_each_other() -> Result<(
     });
     let (stream, mut array) = (device.new_stream()?, SmartArray::from(vec![1; 5]));
     blocked.launch_on(&stream, Grid::cover(5), (&mut array,))?;
-    assert_eq!(
-        sum_on(&device, &SmartArray::from(vec![2; 5]))?,
-        10,
-        "a launch on another stream returns while the first is busy"
-    );
+    assert_eq!(sum_on(&device, &SmartArray::from(vec![2; 5]))?, 10, "it returns meanwhile");
     assert!(!stream.is_idle()?);
     permit.send(()).expect("the body listens");
     stream.synchronize()
@@ -196,7 +186,7 @@ fn s13_each_device_has_a_copy_of_its_own_and_threads_choose_their_devices() -> R
     drop(array.gpu_mut_on(&devices[0].stream())?);
     assert_eq!(
         (array.residency().on(&devices[0]), array.residency().on(&devices[1])),
-        (Validity::Valid, Validity::Stale)
+        (Valid, Stale)
     );
     assert_eq!(sum_on(&devices[1], &array)?, 5);
     Ok(())
@@ -205,7 +195,7 @@ fn s13_each_device_has_a_copy_of_its_own_and_threads_choose_their_devices() -> R
 /// Numba printed a warning at each construction.
 #[test]
 fn s14_making_an_array_says_and_does_nothing() {
-    let ((), report) = resident::audit::capture(|| drop(SmartArray::<f32, _>::zeros((3, 4))));
+    let ((), report) = audit::capture(|| drop(SmartArray::<f32, _>::zeros((3, 4))));
     assert_eq!(moves(report.traffic()), NOTHING);
     assert!(report.sites().is_empty());
 }

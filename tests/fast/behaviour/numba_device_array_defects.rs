@@ -3,9 +3,7 @@
 //! `cuda/pinned_arrays.rs`, `d14` in `cuda/dlpack.rs`, and `d15`, of `numba.roc`, in
 //! `hip/host_memory.rs`. There is no negative axis, and no shape of another type, to be ignored.
 
-use resident::ndarray::{Array, Array1, Array2, Axis, Dimension, Order, ShapeBuilder, array, s};
-use resident::{Device, DeviceArray, DeviceView, Error, Grid, InOut, Kernel, Result};
-use support::lab::lab;
+use support::prelude::*;
 
 fn on_device<D: Dimension>(device: &Device, array: &Array<i32, D>) -> Result<DeviceArray<i32, D>> {
     DeviceArray::from_host_on(&device.stream(), array)

@@ -3,14 +3,12 @@
 #![allow(clippy::forget_non_drop, reason = "the tests drop guards with and without a destructor")]
 
 use std::mem::forget;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use resident::emulation::CallKind;
-use resident::ndarray::{Axis, Ix1, s};
-use resident::{Device, Emulation, In, Kernel, Link, Out, SmartArray, Stream};
+use resident::Link;
 use support::bodies::{Gate, accumulate, add, assert_ordered, one, plus};
-use support::flags::{Flag, expecting, expecting_reader, gated, raising, without_deadlock};
+use support::flags::{Flag, expecting, expecting_reader, gated, raising};
+use support::prelude::*;
 
 fn numbers(len: u32) -> SmartArray<u32, Ix1> {
     SmartArray::from((0..len).collect::<Vec<u32>>())
@@ -24,12 +22,8 @@ fn workers() -> Device {
     Device::emulated(Emulation::new().poison(false))
 }
 
-fn count(device: &Device, kind: CallKind) -> usize {
-    device.emulation().unwrap().calls().iter().filter(|call| call.kind == kind).count()
-}
-
 fn events_and_waits(device: &Device) -> (usize, usize) {
-    (count(device, CallKind::RecordEvent), count(device, CallKind::WaitEvent))
+    (count_of(device, CallKind::RecordEvent), count_of(device, CallKind::WaitEvent))
 }
 
 #[test]
@@ -56,9 +50,9 @@ fn a_launch_with_shared_arrays_takes_one_event_and_not_one_per_argument() {
         add().launch_on(stream, one(), (1, &mut second)).unwrap();
     }
     device.synchronize().unwrap();
-    let before = count(&device, CallKind::RecordEvent);
+    let before = count_of(&device, CallKind::RecordEvent);
     accumulate().launch_on(&stream, one(), (&first, &mut second)).unwrap();
-    assert_eq!(count(&device, CallKind::RecordEvent) - before, 1);
+    assert_eq!(count_of(&device, CallKind::RecordEvent) - before, 1);
 }
 
 #[test]
@@ -68,12 +62,12 @@ fn a_transfer_takes_one_event_at_most() {
     array.prefetch(&device.stream()).unwrap();
     assert!(events_and_waits(&device).0 <= 1);
     array.prefetch(&peer.stream()).unwrap();
-    assert!(count(&peer, CallKind::RecordEvent) <= 1);
+    assert!(count_of(&peer, CallKind::RecordEvent) <= 1);
     let mut changed = SmartArray::<u32, _>::ones(64);
     add().launch_on(&device.stream(), one(), (1, &mut changed)).unwrap();
-    let before = count(&device, CallKind::RecordEvent);
+    let before = count_of(&device, CallKind::RecordEvent);
     changed.prefetch_host().unwrap();
-    assert!(count(&device, CallKind::RecordEvent) <= before + 1);
+    assert!(count_of(&device, CallKind::RecordEvent) <= before + 1);
 }
 
 /// A kernel that copies its input to its output once the gate is open.
@@ -83,33 +77,6 @@ fn blur(gate: &Gate) -> Kernel<(In<u32>, Out<u32>)> {
         gate.pass();
         y.copy_from_slice(x);
     })
-}
-
-#[test]
-fn images_that_flow_through_three_streams_do_not_wait_for_each_others_work() {
-    without_deadlock(|| {
-        let device = workers();
-        let [up, compute, down] = [(); 3].map(|()| device.new_stream().unwrap());
-        let (gates, images) = ([(); 3].map(|()| Gate::default()), [(); 3].map(|()| numbers(16)));
-        let mut soft = [(); 3].map(|()| SmartArray::<u32, _>::uninit(16));
-        for image in 0..3 {
-            // This image is uploaded while the previous one is being computed.
-            images[image].prefetch(&up).unwrap();
-            up.synchronize().unwrap();
-            blur(&gates[image])
-                .launch_on(&compute, one(), (&images[image], &mut soft[image]))
-                .unwrap();
-            if image > 0 {
-                // The previous image is downloaded while this one is being computed.
-                let before = soft[image - 1].snapshot_on(&down).unwrap();
-                gates[image - 1].open();
-                assert_eq!(before.wait().unwrap().to_vec(), (0..16).collect::<Vec<_>>());
-            }
-        }
-        gates[2].open();
-        assert_eq!(soft[2].host().unwrap()[3], 3);
-        assert_ordered(&device);
-    });
 }
 
 #[test]
@@ -186,99 +153,83 @@ fn an_array_dropped_under_a_slow_reader_is_freed_behind_it_without_a_wait() {
         fast.synchronize().unwrap();
         drop(array);
         assert_eq!(device.memory().in_use, 2 * 4096, "its memory is freed");
-        assert!(
-            device.memory().pooled >= 4096,
-            "and stays in the pool until the reader has completed"
-        );
+        assert!(device.memory().pooled >= 4096, "and stays in the pool for the reader");
         gate.open();
         assert_eq!(seen_slowly.host().unwrap()[1000], 1000);
         assert_ordered(&device);
     });
 }
 
-/// Opens an access (a guard). Then queues a launch of the library that records an event, and after
-/// it foreign work, here a launch that represents work queued by other code. Then closes the
-/// access. A later use on another stream must wait for the foreign work, too.
-fn foreign_work_comes_before_later_uses(
-    access: impl for<'a> Fn(&'a mut SmartArray<u32, Ix1>, &Stream) -> Box<dyn FnOnce() + 'a>,
-    reads_later: bool,
-) {
-    for seed in 0..64 {
-        let device = seeded(seed);
-        let (stream, elsewhere) = (device.new_stream().unwrap(), device.new_stream().unwrap());
-        let (mut array, mut shared, mut foreign) = (numbers(8), numbers(8), numbers(8));
-        let (flag, late) = (Flag::default(), Flag::default());
-        add().launch_on(&elsewhere, one(), (1, &mut shared)).unwrap();
-        let let_go = access(&mut array, &stream);
-        let events = count(&device, CallKind::RecordEvent);
-        add().launch_on(&stream, one(), (1, &mut shared)).unwrap();
-        assert!(
-            count(&device, CallKind::RecordEvent) > events,
-            "this launch records an event, which comes before the foreign work"
-        );
-        raising(&flag).launch_on(&stream, one(), (&mut foreign,)).unwrap();
-        let_go();
-        if reads_later {
-            expecting_reader(&flag, &late).launch_on(&elsewhere, one(), (&array,)).unwrap();
-        } else {
-            expecting(&flag, &late).launch_on(&elsewhere, one(), (&mut array,)).unwrap();
-        }
-        elsewhere.synchronize().unwrap();
-        assert!(flag.is_up() && !late.is_up(), "seed {seed}: the foreign work came too late");
-        assert_ordered(&device);
-    }
-}
+/// Opens an access (a guard), and returns what closes it.
+type Access = for<'a> fn(&'a mut SmartArray<u32, Ix1>, &Stream) -> Box<dyn FnOnce() + 'a>;
 
-#[test]
-fn a_forgotten_write_guard_covers_foreign_work_queued_behind_another_launchs_event() {
-    foreign_work_comes_before_later_uses(
-        |array, stream| {
+/// Accesses, and whether what comes later only reads.
+const ACCESSES: &[(&str, (bool, Access))] = &[
+    (
+        "a forgotten write guard",
+        (true, |array, stream| {
             let guard = array.gpu_mut_on(stream).unwrap();
             Box::new(|| forget(guard))
-        },
-        true,
-    );
-}
-
-#[test]
-fn a_dropped_write_guard_covers_foreign_work_queued_before_its_drop() {
-    foreign_work_comes_before_later_uses(
-        |array, stream| {
+        }),
+    ),
+    (
+        "a dropped write guard",
+        (false, |array, stream| {
             let guard = array.gpu_mut_on(stream).unwrap();
             Box::new(|| drop(guard))
-        },
-        false,
-    );
-}
-
-#[test]
-fn read_guards_dropped_or_forgotten_cover_foreign_work_before_a_write() {
-    foreign_work_comes_before_later_uses(
-        |array, stream| {
+        }),
+    ),
+    (
+        "a forgotten read guard",
+        (false, |array, stream| {
             let guard = array.gpu_on(stream).unwrap();
             Box::new(|| forget(guard))
-        },
-        false,
-    );
-    foreign_work_comes_before_later_uses(
-        |array, stream| {
+        }),
+    ),
+    (
+        "a dropped read guard",
+        (false, |array, stream| {
             let guard = array.gpu_on(stream).unwrap();
             Box::new(|| drop(guard))
-        },
-        false,
-    );
-}
-
-#[test]
-fn foreign_work_on_a_part_comes_before_uses_of_the_whole() {
-    foreign_work_comes_before_later_uses(
-        |array, stream| {
-            let mut part = array.slice_mut(s![2..5]);
-            forget(part.gpu_mut_on(stream).unwrap());
+        }),
+    ),
+    (
+        "a forgotten guard of a part",
+        (false, |array, stream| {
+            forget(array.slice_mut(s![2..5]).gpu_mut_on(stream).unwrap());
             Box::new(|| ())
-        },
-        false,
-    );
+        }),
+    ),
+];
+
+/// Opens an access. Then queues a launch of the library that records an event, and after it foreign
+/// work, here a launch that represents work queued by other code. Then closes the access. A later
+/// use on another stream must wait for the foreign work, too.
+#[test]
+fn foreign_work_comes_before_later_uses() {
+    run_cases(ACCESSES, |(reads_later, access)| {
+        for seed in 0..64 {
+            let device = seeded(seed);
+            let (stream, elsewhere) = (device.new_stream().unwrap(), device.new_stream().unwrap());
+            let (mut array, mut shared, mut foreign) = (numbers(8), numbers(8), numbers(8));
+            let (flag, late) = (Flag::default(), Flag::default());
+            add().launch_on(&elsewhere, one(), (1, &mut shared)).unwrap();
+            let let_go = access(&mut array, &stream);
+            let events = count_of(&device, CallKind::RecordEvent);
+            add().launch_on(&stream, one(), (1, &mut shared)).unwrap();
+            assert!(count_of(&device, CallKind::RecordEvent) > events, "it comes before");
+            raising(&flag).launch_on(&stream, one(), (&mut foreign,)).unwrap();
+            let_go();
+            if *reads_later {
+                expecting_reader(&flag, &late).launch_on(&elsewhere, one(), (&array,)).unwrap();
+            } else {
+                expecting(&flag, &late).launch_on(&elsewhere, one(), (&mut array,)).unwrap();
+            }
+            elsewhere.synchronize().unwrap();
+            assert!(flag.is_up() && !late.is_up(), "seed {seed}: the foreign work came too late");
+            assert_ordered(&device);
+        }
+    });
 }
 
 #[test]
@@ -313,11 +264,7 @@ fn a_stream_that_waits_for_an_event_comes_after_it_and_only_then() {
         waiting.wait(&stream.record().unwrap()).unwrap();
         expecting(&flag, &late).launch_on(&waiting, one(), (&mut arrays[1],)).unwrap();
         expecting(&never, &Flag::default()).launch_on(&free, one(), (&mut arrays[2],)).unwrap();
-        assert_eq!(
-            count(&device, CallKind::WaitEvent),
-            1,
-            "only the wait that the program requested"
-        );
+        assert_eq!(count_of(&device, CallKind::WaitEvent), 1, "only the program's own");
         waiting.synchronize().unwrap();
         assert!(flag.is_up() && !late.is_up(), "seed {seed}");
     }
@@ -335,20 +282,6 @@ fn events_measure_modelled_time_over_a_link() {
     end.synchronize().unwrap();
     assert_eq!(end.elapsed_since(&start).unwrap(), Duration::from_micros(105));
     assert_eq!(start.elapsed_since(&end).unwrap(), Duration::ZERO);
-}
-
-#[test]
-fn auto_synchronize_waits_when_it_is_dropped_while_unwinding() {
-    let device = seeded(5);
-    let (flag, stream) = (Flag::default(), device.stream());
-    let unwound = catch_unwind(AssertUnwindSafe(|| {
-        let _guard = stream.auto_synchronize();
-        raising(&flag).launch_on(&stream, one(), (&mut numbers(4),)).unwrap();
-        assert!(!flag.is_up(), "no call has waited yet");
-        panic!("in flight");
-    }));
-    assert_eq!(unwound.unwrap_err().downcast_ref::<&str>(), Some(&"in flight"));
-    assert!(flag.is_up());
 }
 
 #[test]

@@ -1,9 +1,6 @@
 //! Reproduced defects of other libraries; here the results are right, with exact traffic.
 
-use resident::ndarray::{Array1, s};
-use resident::{Grid, In, InOut, Kernel, Out, Result, SmartArray, Validity};
-use support::lab::lab;
-use support::moves::{NOTHING, moves};
+use support::prelude::*;
 
 /// Kokkos `DualView`: synchronising a subview clears the parent's flag, so the rest of the parent
 /// stays stale unnoticed.
@@ -17,7 +14,7 @@ fn h1_bringing_up_a_part_leaves_the_rest_of_the_parent_stale_and_known_to_be() -
     drop(parent.gpu_mut_on(&device.stream())?);
     parent.host_mut()?.fill(1);
     drop(parent.slice(s![5..]).gpu_on(&device.stream())?);
-    assert_eq!(parent.residency().on(&device), Validity::Partial { valid_bytes: 20 });
+    assert_eq!(parent.residency().on(&device), Partial { valid_bytes: 20 });
     copy.launch_on(&device.stream(), Grid::cover(10), (&parent, &mut seen))?;
     assert_eq!(seen.host()?.to_vec(), [1; 10], "device[0] is 1, not 0");
     assert_eq!(moves(parent.traffic()), [(2, 40), (1, 40), (0, 0)], "each half was uploaded once");
@@ -33,7 +30,7 @@ fn h2_a_device_write_through_a_view_makes_the_base_stale_on_the_host() -> Result
     let mut base = SmartArray::from(vec![1_i32; 10]);
     drop(base.gpu_on(&device.stream())?);
     fill.launch_on(&device.stream(), Grid::cover(4), (7, &mut base.slice_mut(s![2..6])))?;
-    assert_eq!(base.residency().host(), Validity::Partial { valid_bytes: 24 });
+    assert_eq!(base.residency().host(), Partial { valid_bytes: 24 });
     assert_eq!(base.host()?.to_vec(), [1, 1, 7, 7, 7, 7, 1, 1, 1, 1]);
     assert_eq!(moves(base.traffic()), [(1, 40), (1, 16), (0, 0)]);
     Ok(())
@@ -52,11 +49,7 @@ fn h3_a_host_write_through_a_part_is_uploaded_with_the_parent() -> Result<()> {
     parent.slice_mut(s![3..5]).host_mut()?.fill(9);
     copy.launch_on(&device.stream(), Grid::cover(10), (&parent, &mut seen))?;
     assert_eq!(seen.host()?.to_vec(), [1, 1, 1, 9, 9, 1, 1, 1, 1, 1]);
-    assert_eq!(
-        moves(parent.traffic()),
-        [(2, 48), (0, 0), (0, 0)],
-        "only the crop's 8 bytes were uploaded"
-    );
+    assert_eq!(moves(parent.traffic()), [(2, 48), (0, 0), (0, 0)], "only the crop's 8 bytes");
     Ok(())
 }
 
@@ -72,20 +65,12 @@ fn h4_a_host_read_after_a_device_write_is_fresh_and_a_device_read_costs_one_move
     let mut array = SmartArray::from(vec![1_i32; 10]);
     assert_eq!(array.host()?[3], 1);
     add.launch_on(&device.stream(), Grid::cover(10), (&mut array,))?;
-    assert_eq!(
-        (array.get(3)?, array.host()?[3]),
-        (2, 2),
-        "a host reference across the launch would not have compiled"
-    );
+    assert_eq!((array.get(3)?, array.host()?[3]), (2, 2), "read after the launch");
     let (mut read, mut total) =
         (SmartArray::from(vec![1_i32; 10]), SmartArray::<i32, _>::uninit(1));
     sum.launch_on(&device.stream(), Grid::cover(10), (&read, &mut total))?;
     read.host_mut()?[0] = 5;
-    assert_eq!(
-        moves(read.traffic()),
-        [(1, 40), (0, 0), (0, 0)],
-        "only read on the device, so nothing is downloaded"
-    );
+    assert_eq!(moves(read.traffic()), [(1, 40), (0, 0), (0, 0)], "only read on the device");
     assert_eq!(moves(total.traffic()), NOTHING);
     Ok(())
 }
@@ -103,10 +88,10 @@ fn h5_sparse_writes_move_their_own_bytes_and_a_read_takes_from_two_sources() -> 
     let before = array.traffic().to_device.bytes;
     drop(array.gpu_on(&one.stream())?);
     assert_eq!(array.traffic().to_device.bytes - before, 64 * 4, "64 elements, not 64 pages");
-    let (mut left, mut right) = array.split_at_mut(ndarray::Axis(0), 32 * 1024);
+    let (mut left, mut right) = array.split_at_mut(Axis(0), 32 * 1024);
     drop(left.gpu_mut_on(&one.stream())?);
     drop(right.gpu_mut_on(&other.stream())?);
-    assert_eq!(array.residency().host(), Validity::Stale);
+    assert_eq!(array.residency().host(), Stale);
     assert_eq!(array.host()?.sum(), 64.0, "half from each device");
     Ok(())
 }

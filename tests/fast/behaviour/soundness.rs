@@ -5,10 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use resident::bytemuck::{Pod, Zeroable};
-use resident::ndarray::{Array2, Axis, Ix1, Ix2, ShapeBuilder, s};
-use resident::{Device, Emulation, Error, In, InOut, Kernel, Result, SmartArray, Stream};
 use support::bodies::{Gate, add, broken_update, one};
-use support::flags::without_deadlock;
+use support::prelude::*;
 
 /// A device that runs queued work only when a thread waits.
 fn idle_device() -> Device {
@@ -264,11 +262,7 @@ type Words = [[u64; 256]; 256];
 fn launch_with_words() -> Result<()> {
     let kernel =
         Kernel::<(Words, InOut<u32>)>::new("words").host(|_, (words, x): (Words, &mut [u32])| {
-            assert_eq!(
-                (words[0][0], x.len()),
-                (1 << 40, 4),
-                "the length is not the scalar's first word"
-            );
+            assert_eq!((words[0][0], x.len()), (1 << 40, 4), "not the scalar's first word");
             x.iter_mut().for_each(|x| *x += words[255][255] as u32);
         });
     let (device, mut array) = (idle_device(), SmartArray::from(vec![1; 4]));

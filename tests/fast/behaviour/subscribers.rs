@@ -5,11 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use resident::ndarray::{Array1, Ix1, s};
-use resident::{Device, Emulation, Result, SmartArray, Validity, audit, with_pinned};
 use support::bodies::{add, one};
-use support::flags::without_deadlock;
-use support::own_process;
+use support::prelude::*;
 use tracing::subscriber::Interest;
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
@@ -44,7 +41,7 @@ fn a_subscriber_may_look_at_the_array_that_is_moved() -> Result<()> {
     })?;
     let seen = looking.seen.lock().expect("no panic");
     assert_eq!(seen.len(), 2, "one upload, and one download for the clone, which is on the device");
-    assert!(seen.iter().all(|(validity, live)| *validity == Validity::Valid && *live > 0));
+    assert!(seen.iter().all(|(validity, live)| *validity == Valid && *live > 0));
     Ok(())
 }
 
@@ -106,7 +103,7 @@ fn a_subscriber_may_take_the_inventory_when_it_is_asked_what_it_wants() {
         .expect("nothing fails");
         assert!(
             counts.iter().all(|count| count.load(Ordering::SeqCst) > 0),
-            "both callbacks ran while an array was alive"
+            "while an array was alive"
         );
     });
 }

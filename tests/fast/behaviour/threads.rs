@@ -5,13 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Barrier};
 use std::thread;
-
-use resident::ndarray::{Array1, Array2, Axis, Ix1, Ix2, s};
-use resident::{
-    Device, Emulation, Grid, In, InOut, Kernel, ManagedArray, MappedArray, Out, Result, SmartArray,
-    SmartViewMut, Stream, audit, with_mapped, with_pinned,
-};
-use support::flags::without_deadlock;
+use support::prelude::*;
 
 /// The number of threads.
 const THREADS: usize = 8;
@@ -381,7 +375,7 @@ const COME_AND_GO: [fn(&Device) -> Result<()>; 6] = [
 /// Looks at all live arrays: those that others drop are listed whole or not at all.
 fn list_all(kept: &SmartArray<u32, Ix1>) {
     let full = Device::emulated(Emulation::new().memory(1 << 10));
-    for round in 0..2_000 {
+    for round in 0..sampled(400, 2_000) {
         let entries = audit::inventory();
         assert!(entries.iter().any(|entry| entry.name() == &*kept.name()), "round {round}");
         let is_right = |places: Vec<_>| places.first().is_some_and(|(place, _)| *place == "host");

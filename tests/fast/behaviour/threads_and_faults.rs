@@ -3,10 +3,8 @@
 
 use std::sync::{Arc, Barrier};
 
-use resident::ndarray::{Ix1, s};
-use resident::{Device, Emulation, Error, Fault, Result, SmartArray, Stream};
 use support::bodies::{add, assert_ordered, one, plus};
-use support::flags::without_deadlock;
+use support::prelude::*;
 
 const LEN: u32 = 24;
 const THREADS: usize = 4;
@@ -105,11 +103,7 @@ fn run(on: usize, fault: Option<Fault>) {
     for device in &devices {
         while device.synchronize().is_err() {}
         assert_ordered(device);
-        assert_eq!(
-            [(); 3].map(|()| device.memory().in_use)[2],
-            0,
-            "the next call repeats a refused free"
-        );
+        assert_eq!([(); 3].map(|()| device.memory().in_use)[2], 0, "a refused free is repeated");
     }
 }
 

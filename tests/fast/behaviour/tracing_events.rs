@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
-use resident::{Result, SmartArray, audit};
-use support::lab::lab;
-use support::own_process;
+use support::prelude::*;
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
 #[derive(Clone, Default)]

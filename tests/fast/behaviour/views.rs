@@ -2,11 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::sync::Mutex;
-
-use resident::ndarray::{Array2, Axis, Ix2, Order, array, s};
-use resident::{Device, DeviceArray, Error, Result, SmartArray};
-use support::own_process::{self, assert_success};
-use support::test_name;
+use support::prelude::*;
 
 /// The line of this file at which the last panic of a checked call was.
 static LINE: Mutex<Option<u32>> = Mutex::new(None);

@@ -5,14 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use resident::audit::{self, Cause};
-use resident::ndarray::{Array1, Ix1, s};
-use resident::{
-    Device, DeviceArray, Emulation, Error, Fault, InOut, Kernel, PinnedArray, Result, SmartArray,
-    Watch, WatchState,
-};
-use support::block_on::block_on;
+use resident::{Watch, WatchState};
 use support::bodies::{Gate, add, assert_ordered, broken_update, modes, one};
-use support::flags::without_deadlock;
+use support::prelude::*;
 
 type Numbers = SmartArray<u32, Ix1>;
 
@@ -24,20 +19,31 @@ fn first(state: Option<WatchState<u32, Ix1>>) -> Option<u32> {
     state.map(|state| state[0])
 }
 
-fn in_both_modes(test: fn(&Device) -> Result<()>) {
+#[test]
+fn watches_and_streams_tell_of_failures_once_and_bodies_do_not_wait() {
+    run_cases(FAILURES, |case| in_both_modes(*case));
+}
+
+#[test]
+fn states_are_hidden_while_a_guard_may_write() {
+    run_cases(HIDDEN, |case| in_both_modes(*case));
+}
+
+type Case = fn(&Device) -> Result<()>;
+
+fn in_both_modes(case: Case) {
     for emulation in modes() {
         without_deadlock(move || {
             let device = Device::emulated(emulation());
-            test(&device).unwrap_or_else(|error| panic!("{error}"));
+            case(&device).unwrap_or_else(|error| panic!("{error}"));
             device.synchronize().unwrap();
             assert_ordered(&device);
         });
     }
 }
 
-#[test]
-fn a_state_that_a_panic_spoilt_is_an_error_once_and_the_watch_goes_on() {
-    in_both_modes(|device| {
+const FAILURES: &[(&str, Case)] = &[
+    ("a state that a panic spoilt is an error once and the watch goes on", |device| {
         let (gate, stream) = (Gate::default(), device.stream());
         gate.open();
         let mut array = numbers();
@@ -56,12 +62,8 @@ fn a_state_that_a_panic_spoilt_is_an_error_once_and_the_watch_goes_on() {
             last = first(live.changed()?);
         }
         Ok(())
-    });
-}
-
-#[test]
-fn a_failure_that_is_seen_late_is_an_error_of_the_next_state() {
-    in_both_modes(|device| {
+    }),
+    ("a failure that is seen late is an error of the next state", |device| {
         let (gate, stream) = (Gate::default(), device.stream());
         gate.open();
         let mut array = numbers();
@@ -74,8 +76,71 @@ fn a_failure_that_is_seen_late_is_an_error_of_the_next_state() {
         assert!(matches!(live.changed(), Ok(None)));
         stream.synchronize().ok();
         Ok(())
-    });
-}
+    }),
+    ("bodies look and drop and forget and do not wait", |device| {
+        let stream = device.stream();
+        let mut watched = numbers();
+        let [looked_at, dropped, forgotten] =
+            [watched.watch()?, watched.watch()?, watched.watch()?];
+        add().launch_on(&stream, one(), (1, &mut watched))?;
+        assert_eq!(first(looked_at.changed()?), Some(1));
+        let (looked_at, taken) = (Arc::new(looked_at), Mutex::new(Some((dropped, forgotten))));
+        let (inner, outcome) = (Arc::clone(&looked_at), Arc::new(Mutex::new(None)));
+        let told = Arc::clone(&outcome);
+        let body = Kernel::<(InOut<u32>,)>::new("looks").host(move |_, (_,): (&mut [u32],)| {
+            let seen = first(inner.latest());
+            let refused = matches!(inner.changed(), Err(Error::InsideKernel { .. }));
+            let (dropped, forgotten): (Watch<u32, Ix1>, _) =
+                taken.lock().unwrap().take().expect("it runs once");
+            drop(dropped);
+            std::mem::forget(forgotten);
+            *told.lock().unwrap() = Some((seen, refused));
+        });
+        body.launch_on(&device.new_stream()?, one(), (&mut numbers(),))?;
+        device.synchronize()?;
+        assert_eq!(*outcome.lock().unwrap(), Some((Some(1), true)));
+        add().launch_on(&stream, one(), (1, &mut watched))?;
+        assert_eq!(first(looked_at.changed()?), Some(2));
+        Ok(())
+    }),
+    ("a stream that is awaited returns its failure once", |device| {
+        let (gate, stream) = (Gate::default(), device.new_stream()?);
+        gate.open();
+        let mut array = numbers();
+        broken_update(&gate).launch_on(&stream, one(), (&mut array,))?;
+        let (first, second) = (stream.done(), stream.done());
+        let failed = block_on(first);
+        assert!(failed.is_err_and(|error| error.to_string().contains("it is broken")));
+        block_on(second)?;
+        stream.synchronize()
+    }),
+    // The guard synchronises at each way out of a scope, and leaves failures to the next call.
+    ("a guard synchronises at every way out", |device| {
+        fn leaves_early(stream: &Stream, array: &mut Numbers) -> Result<()> {
+            let _guard = stream.auto_synchronize();
+            add().launch_on(stream, one(), (1, array))?;
+            Device::cuda(usize::MAX).map(drop)
+        }
+        let stream = device.new_stream()?;
+        let mut array = numbers();
+        assert!(leaves_early(&stream, &mut array).is_err() && stream.is_idle()?);
+        for _ in 0..2 {
+            let _guard = stream.auto_synchronize();
+            add().launch_on(&stream, one(), (1, &mut array))?;
+        }
+        assert!(stream.is_idle()?);
+        let gate = Gate::default();
+        gate.open();
+        let unwound = catch_unwind(AssertUnwindSafe(|| -> Result<()> {
+            let _guard = stream.auto_synchronize();
+            broken_update(&gate).launch_on(&stream, one(), (&mut array,))?;
+            std::panic::resume_unwind(Box::new("leaves"))
+        }));
+        assert!(unwound.is_err() && stream.is_idle()?);
+        assert!(stream.synchronize().is_err(), "the guard leaves the failure to this call");
+        stream.synchronize()
+    }),
+];
 
 /// Each backend call fails once, when it is submitted or when it runs. No failure panics, hangs or
 /// shows a wrong state, and the array keeps its contents.
@@ -160,36 +225,6 @@ fn seeds_show_states_in_their_order() {
     }
 }
 
-#[test]
-fn bodies_look_and_drop_and_forget_and_do_not_wait() {
-    in_both_modes(|device| {
-        let stream = device.stream();
-        let mut watched = numbers();
-        let [looked_at, dropped, forgotten] =
-            [watched.watch()?, watched.watch()?, watched.watch()?];
-        add().launch_on(&stream, one(), (1, &mut watched))?;
-        assert_eq!(first(looked_at.changed()?), Some(1));
-        let (looked_at, taken) = (Arc::new(looked_at), Mutex::new(Some((dropped, forgotten))));
-        let (inner, outcome) = (Arc::clone(&looked_at), Arc::new(Mutex::new(None)));
-        let told = Arc::clone(&outcome);
-        let body = Kernel::<(InOut<u32>,)>::new("looks").host(move |_, (_,): (&mut [u32],)| {
-            let seen = first(inner.latest());
-            let refused = matches!(inner.changed(), Err(Error::InsideKernel { .. }));
-            let (dropped, forgotten): (Watch<u32, Ix1>, _) =
-                taken.lock().unwrap().take().expect("it runs once");
-            drop(dropped);
-            std::mem::forget(forgotten);
-            *told.lock().unwrap() = Some((seen, refused));
-        });
-        body.launch_on(&device.new_stream()?, one(), (&mut numbers(),))?;
-        device.synchronize()?;
-        assert_eq!(*outcome.lock().unwrap(), Some((Some(1), true)));
-        add().launch_on(&stream, one(), (1, &mut watched))?;
-        assert_eq!(first(looked_at.changed()?), Some(2));
-        Ok(())
-    });
-}
-
 /// A body may launch on a watched array: the state is queued behind the launch, as everywhere.
 #[test]
 fn a_body_changes_a_watched_array() {
@@ -235,22 +270,9 @@ fn states_are_counted_with_their_cause_and_nothing_else_is_copied() -> Result<()
     Ok(())
 }
 
-#[test]
-fn an_array_without_watches_moves_nothing() -> Result<()> {
-    let device = Device::emulated(Emulation::new());
-    let mut array = numbers();
-    for _ in 0..20 {
-        add().launch_on(&device.stream(), one(), (1, &mut array))?;
-    }
-    device.synchronize()?;
-    assert_eq!(array.traffic().to_host.count, 0);
-    Ok(())
-}
-
 /// The memory of states is used again: pinning some is rare.
 #[test]
 fn memory_of_states_is_used_again() -> Result<()> {
-    use resident::emulation::CallKind;
     let device = Device::emulated(Emulation::new());
     let mut array = numbers();
     let live = array.watch()?;
@@ -260,8 +282,7 @@ fn memory_of_states_is_used_again() -> Result<()> {
         state = live.changed()?;
     }
     assert_eq!(first(state), Some(50));
-    let log = device.emulation().expect("an emulated device");
-    let pinned = log.calls().iter().filter(|call| call.kind == CallKind::PageLock).count();
+    let pinned = count_of(&device, CallKind::PageLock);
     assert!(pinned <= 3, "{pinned} buffers for 50 states");
     Ok(())
 }
@@ -304,51 +325,6 @@ fn a_task_is_woken_by_changes_and_by_the_end() {
     });
 }
 
-#[test]
-fn a_stream_that_is_awaited_returns_its_failure_once() {
-    in_both_modes(|device| {
-        let (gate, stream) = (Gate::default(), device.new_stream()?);
-        gate.open();
-        let mut array = numbers();
-        broken_update(&gate).launch_on(&stream, one(), (&mut array,))?;
-        let (first, second) = (stream.done(), stream.done());
-        let failed = block_on(first);
-        assert!(failed.is_err_and(|error| error.to_string().contains("it is broken")));
-        block_on(second)?;
-        stream.synchronize()
-    });
-}
-
-/// The guard synchronises at each way out of a scope, and leaves failures to the next call.
-#[test]
-fn a_guard_synchronises_at_every_way_out() {
-    in_both_modes(|device| {
-        fn leaves_early(stream: &resident::Stream, array: &mut Numbers) -> Result<()> {
-            let _guard = stream.auto_synchronize();
-            add().launch_on(stream, one(), (1, array))?;
-            Device::cuda(usize::MAX).map(drop)
-        }
-        let stream = device.new_stream()?;
-        let mut array = numbers();
-        assert!(leaves_early(&stream, &mut array).is_err() && stream.is_idle()?);
-        for _ in 0..2 {
-            let _guard = stream.auto_synchronize();
-            add().launch_on(&stream, one(), (1, &mut array))?;
-        }
-        assert!(stream.is_idle()?);
-        let gate = Gate::default();
-        gate.open();
-        let unwound = catch_unwind(AssertUnwindSafe(|| -> Result<()> {
-            let _guard = stream.auto_synchronize();
-            broken_update(&gate).launch_on(&stream, one(), (&mut array,))?;
-            std::panic::resume_unwind(Box::new("leaves"))
-        }));
-        assert!(unwound.is_err() && stream.is_idle()?);
-        assert!(stream.synchronize().is_err(), "the guard leaves the failure to this call");
-        stream.synchronize()
-    });
-}
-
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// Looks at the watch until it shows these contents.
@@ -376,28 +352,6 @@ fn assert_hidden(live: &Watch<u32, Ix1>, device: &Device) {
 /// Waits with `changed` until the watch shows these contents.
 fn assert_comes(live: &Watch<u32, Ix1>, expected: &[u32]) {
     while live.changed().unwrap().expect("the array lives").as_slice() != Some(expected) {}
-}
-
-#[test]
-fn what_is_newest_in_several_places_is_shown() {
-    in_both_modes(|device| {
-        let (stream, other) = (device.stream(), Device::emulated(Emulation::new()).stream());
-        let mut array = numbers();
-        let live = array.watch()?;
-        array.slice_mut(s![..3]).host_mut()?.fill(10);
-        assert_eq!(live.latest().map(|state| (state.change(), state[2])), Some((1, 10)));
-        add().launch_on(&stream, one(), (1, &mut array.slice_mut(s![5..])))?;
-        assert_comes(&live, &[10, 10, 10, 3, 4, 6, 7, 8]);
-        add().launch_on(&other, one(), (1, &mut array.slice_mut(s![3..5])))?;
-        assert_comes(&live, &[10, 10, 10, 4, 5, 6, 7, 8]);
-        array.slice_mut(s![4..6]).host_overwrite()?.fill(0);
-        assert_comes(&live, &[10, 10, 10, 4, 0, 0, 7, 8]);
-        array.slice_mut(s![..1]).fill(20)?;
-        assert_comes(&live, &[20, 10, 10, 4, 0, 0, 7, 8]);
-        drop(array);
-        assert!(live.changed()?.is_none(), "the last state was returned");
-        Ok(())
-    });
 }
 
 #[test]
@@ -436,9 +390,8 @@ fn writes_on_the_host_are_changes() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn nothing_is_shown_while_a_guard_may_write_and_the_drop_shows_it() {
-    in_both_modes(|device| {
+const HIDDEN: &[(&str, Case)] = &[
+    ("nothing is shown while a guard may write and the drop shows it", |device| {
         let mut array = numbers();
         let live = array.watch()?;
         {
@@ -463,12 +416,8 @@ fn nothing_is_shown_while_a_guard_may_write_and_the_drop_shows_it() {
             looking.join().expect("the drop of the guard wakes it");
             Ok(())
         })
-    });
-}
-
-#[test]
-fn nothing_is_shown_while_a_guard_on_a_device_may_write() {
-    in_both_modes(|device| {
+    }),
+    ("nothing is shown while a guard on a device may write", |device| {
         let mut array = numbers();
         let live = array.watch()?;
         let (mut left, mut right) = array.multi_slice_mut((s![..2], s![2..]));
@@ -478,8 +427,39 @@ fn nothing_is_shown_while_a_guard_on_a_device_may_write() {
         drop(guard);
         assert_comes(&live, &[0, 1, 9, 9, 9, 9, 9, 9]);
         Ok(())
-    });
-}
+    }),
+    ("forgotten guards hide a part until its next use", |device| {
+        let stream = device.stream();
+        let mut array = numbers();
+        let live = array.watch()?;
+        let mut host = array.host_mut()?;
+        host[0] = 30;
+        std::mem::forget(host);
+        assert!(live.latest().is_none());
+        add().launch_on(&stream, one(), (1, &mut array))?;
+        assert_comes(&live, &[31, 2, 3, 4, 5, 6, 7, 8]);
+        array.host_mut()?.into_view_mut()[0] = 40;
+        array.host_mut()?[1] = 0;
+        assert_comes(&live, &[40, 0, 3, 4, 5, 6, 7, 8]);
+        std::mem::forget(array.gpu_mut_on(&stream)?);
+        drop(array.host()?);
+        array.slice_mut(s![7..]).fill(9)?;
+        assert_comes(&live, &[40, 0, 3, 4, 5, 6, 7, 9]);
+        std::mem::forget(array.host_mut()?);
+        drop(array);
+        assert_eq!(first(live.changed()?), Some(40), "no guard outlives the array");
+        Ok(())
+    }),
+    ("a download into pinned memory is a change", |device| {
+        let _here = device.enter();
+        let from = DeviceArray::from_host(&Array1::from_elem(8, 6_u32))?;
+        let mut to = PinnedArray::<u32, _>::zeros(8)?;
+        let live = to.watch()?;
+        from.copy_to_pinned(&mut to)?;
+        assert_comes(&live, &[6; 8]);
+        Ok(())
+    }),
+];
 
 /// A thread that writes again and again on the host is not kept waiting, and does not keep the
 /// watch from showing states.
@@ -508,32 +488,6 @@ fn a_busy_host_is_watched() {
     });
 }
 
-#[test]
-fn forgotten_guards_hide_a_part_until_its_next_use() {
-    in_both_modes(|device| {
-        let stream = device.stream();
-        let mut array = numbers();
-        let live = array.watch()?;
-        let mut host = array.host_mut()?;
-        host[0] = 30;
-        std::mem::forget(host);
-        assert!(live.latest().is_none());
-        add().launch_on(&stream, one(), (1, &mut array))?;
-        assert_comes(&live, &[31, 2, 3, 4, 5, 6, 7, 8]);
-        array.host_mut()?.into_view_mut()[0] = 40;
-        array.host_mut()?[1] = 0;
-        assert_comes(&live, &[40, 0, 3, 4, 5, 6, 7, 8]);
-        std::mem::forget(array.gpu_mut_on(&stream)?);
-        drop(array.host()?);
-        array.slice_mut(s![7..]).fill(9)?;
-        assert_comes(&live, &[40, 0, 3, 4, 5, 6, 7, 9]);
-        std::mem::forget(array.host_mut()?);
-        drop(array);
-        assert_eq!(first(live.changed()?), Some(40), "no guard outlives the array");
-        Ok(())
-    });
-}
-
 /// The borrow of a host guard ends with its last use, also of a watched array.
 #[test]
 fn a_guard_that_drops_late_borrows_no_longer_than_it_is_used() -> Result<()> {
@@ -547,19 +501,6 @@ fn a_guard_that_drops_late_borrows_no_longer_than_it_is_used() -> Result<()> {
 }
 
 #[test]
-fn a_download_into_pinned_memory_is_a_change() {
-    in_both_modes(|device| {
-        let _here = device.enter();
-        let from = DeviceArray::from_host(&Array1::from_elem(8, 6_u32))?;
-        let mut to = PinnedArray::<u32, _>::zeros(8)?;
-        let live = to.watch()?;
-        from.copy_to_pinned(&mut to)?;
-        assert_comes(&live, &[6; 8]);
-        Ok(())
-    });
-}
-
-#[test]
 fn the_last_state_of_an_array_that_is_given_back_is_shown() -> Result<()> {
     let mut array = numbers();
     let live = array.watch()?;
@@ -567,18 +508,6 @@ fn the_last_state_of_an_array_that_is_given_back_is_shown() -> Result<()> {
     assert_eq!(array.into_array()?.to_vec(), [5; 8]);
     assert_shows(&live, &[5; 8], "an array that is given back");
     Ok(())
-}
-
-/// Numbers that differ from seed to seed (xorshift).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % end as u64) as usize
-    }
 }
 
 /// One random write of a random part, on the array and on the reference.
@@ -634,7 +563,7 @@ fn random_write(
 fn random_programs_show_what_is_newest_after_each_step() {
     for seed in 1..60_u64 {
         without_deadlock(move || {
-            let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+            let mut random = Random::new(seed);
             let devices = [(); 2].map(|()| Device::emulated(Emulation::new()));
             let mut expected: Vec<u32> = (0..8).collect();
             let mut array = numbers();

@@ -1,9 +1,7 @@
 //! The arrays, devices and streams that the steps of the scenario work on.
 
-use resident::ndarray::{Array2, Ix2};
-use resident::{Device, Pending, SmartArray, Stream};
-
 use crate::model::{ARRAYS, COLUMNS, Model, ROWS};
+use support::prelude::*;
 
 /// The real arrays.
 pub(crate) struct Bench {

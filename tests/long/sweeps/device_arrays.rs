@@ -1,24 +1,16 @@
 //! Runs one program on device arrays of two devices: views, copies in every direction, and launches
 //! on parts. In each run another call fails: when it is made, or when its work runs.
 
-use resident::emulation::CallKind;
-use resident::ndarray::{Array2, Axis, Ix2, Order, Zip, s};
-use resident::{Device, DeviceArray, Emulation, Error, Fault, Grid, InOut, Kernel, Result};
+use resident::ndarray::Zip;
 
-use crate::in_place::again;
+use crate::each_call::{Swept, add, again, counting, sweep};
 use crate::seeds::{self, RUNS_LATE};
-use crate::steps::with_device_code;
+use support::prelude::*;
 
 type Table = DeviceArray<u32, Ix2>;
 
-fn add() -> Kernel<(u32, InOut<u32, Ix2>)> {
-    let kernel = Kernel::new("add").host(|_, (k, mut x)| x += k);
-    // SAFETY: the stand-in's host function accesses only the view's elements.
-    unsafe { with_device_code(kernel) }
-}
-
 fn start() -> Array2<u32> {
-    Array2::from_shape_fn((8, 6), |(row, column)| (row * 6 + column) as u32)
+    counting(8, 6)
 }
 
 /// One run of the program.
@@ -163,35 +155,10 @@ pub(crate) fn run(devices: &[Device; 2], is_late: bool) -> usize {
     run.finish()
 }
 
-fn emulated(failing: Option<(usize, Fault)>) -> [Device; 2] {
-    [0, 1].map(|device| {
-        let emulation = Emulation::new().seed(3);
-        Device::emulated(match &failing {
-            Some((number, fault)) if *number == device => emulation.fail(*fault),
-            _ => emulation,
-        })
-    })
-}
-
 fn sweep_emulated(is_late: bool) {
-    let devices = emulated(None);
-    assert_eq!(run(&devices, is_late), 0, "without faults, no call is refused");
-    let calls = devices.map(|device| device.emulation().expect("emulated").calls());
-    let kinds: Vec<CallKind> = calls.iter().flatten().map(|call| call.kind).collect();
+    let Swept { kinds, told, .. } = sweep(is_late, run);
     let is_met = |kind| kinds.contains(kind) || *kind == CallKind::Poison;
     assert!(RUNS_LATE.iter().all(is_met), "{kinds:?}");
-    let mut told = 0;
-    for (device, calls) in calls.iter().enumerate() {
-        for call in calls.iter().filter(|call| !is_late || RUNS_LATE.contains(&call.kind)) {
-            let fault = Fault::nth(call.number);
-            let fault = if is_late { fault.late() } else { fault };
-            let devices = emulated(Some((device, fault)));
-            told += run(&devices, is_late);
-            for device in &devices {
-                assert_eq!(device.emulation().expect("emulated").hazards(), [], "{call}");
-            }
-        }
-    }
     assert!(told > kinds.len() / 4, "{told} errors in {} runs", kinds.len());
 }
 

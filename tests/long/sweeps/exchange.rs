@@ -4,26 +4,18 @@
 use std::sync::Arc;
 
 use resident::dlpark::versioned::Dlpack;
-use resident::ndarray::{Array2, Ix2, s};
-use resident::{Device, DeviceArray, Emulation, Error, Fault, Grid, InOut, Kernel, Result, Stream};
 use support::foreign::{ForeignMemory, Form};
 
-use crate::in_place::again;
-use crate::seeds::{self, RUNS_LATE};
-use crate::steps::with_device_code;
+use crate::each_call::{Swept, add, again, sweep};
+use crate::seeds;
+use support::prelude::*;
 
 type Table = DeviceArray<u32, Ix2>;
 
 const SHAPE: (usize, usize) = (4, 6);
 
-fn add() -> Kernel<(u32, InOut<u32, Ix2>)> {
-    let kernel = Kernel::new("add").host(|_, (k, mut x)| x += k);
-    // SAFETY: the stand-in's host function accesses only the view's elements.
-    unsafe { with_device_code(kernel) }
-}
-
 /// Elements of other code, 0, 1, ...
-pub(crate) fn memory(device: &Device) -> Arc<ForeignMemory> {
+fn memory(device: &Device) -> Arc<ForeignMemory> {
     let elements: Vec<u32> = (0..24).collect();
     ForeignMemory::of(device, &elements)
 }
@@ -150,7 +142,7 @@ impl Run<'_> {
 }
 
 /// Runs the program, and returns the number of calls that returned an error.
-pub(crate) fn run(device: &Device, memory: &Arc<ForeignMemory>, is_late: bool) -> usize {
+fn run(device: &Device, memory: &Arc<ForeignMemory>, is_late: bool) -> usize {
     let elements = (0..24).collect();
     let model = Array2::from_shape_vec(SHAPE, elements).expect("as many");
     let mut run = Run { device, memory, is_late, told: 0, model };
@@ -158,25 +150,16 @@ pub(crate) fn run(device: &Device, memory: &Arc<ForeignMemory>, is_late: bool) -
     run.finish()
 }
 
+pub(crate) fn run_on([device]: &[Device; 1], is_late: bool) -> usize {
+    let memory = memory(device);
+    let told = run(device, &memory, is_late);
+    assert_eq!(Arc::strong_count(&memory), 1, "the memory is free");
+    told
+}
+
 fn sweep_emulated(is_late: bool) {
-    let emulation = || Emulation::new().seed(3);
-    let device = Device::emulated(emulation());
-    assert_eq!(run(&device, &memory(&device), is_late), 0, "without faults, no call is refused");
-    let calls = device.emulation().expect("emulated").calls();
-    let failing: Vec<_> =
-        calls.iter().filter(|call| !is_late || RUNS_LATE.contains(&call.kind)).collect();
-    assert!(failing.len() > if is_late { 5 } else { 15 }, "{} calls", failing.len());
-    let mut told = 0;
-    for call in failing {
-        let fault = Fault::nth(call.number);
-        let fault = if is_late { fault.late() } else { fault };
-        let device = Device::emulated(emulation().fail(fault));
-        let memory = memory(&device);
-        told += run(&device, &memory, is_late);
-        assert_eq!(Arc::strong_count(&memory), 1, "{call}");
-        assert_eq!(device.emulation().expect("emulated").hazards(), [], "{call}");
-    }
-    assert!(told > 3, "{told} errors");
+    let Swept { runs, told, .. } = sweep(is_late, run_on);
+    assert!(runs > if is_late { 5 } else { 15 } && told > 3, "{told} errors in {runs} runs");
 }
 
 #[test]
@@ -191,5 +174,5 @@ fn work_on_exchanged_memory_that_fails_late_loses_only_what_it_was_to_write() {
 
 #[test]
 fn seeds_of_an_exchange_with_and_without_a_fault() {
-    seeds::sweep(1_000, |[device]: &[Device; 1], is_late| run(device, &memory(device), is_late));
+    seeds::sweep(1_000, run_on);
 }

@@ -3,10 +3,12 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
+use crate::each_call::fault;
 use crate::scenario::{self, Failing, Outcome};
-use resident::emulation::{Call, CallKind};
-use resident::ndarray::s;
-use resident::{Device, Emulation, Fault, Grid, InOut, Kernel, SmartArray};
+use crate::seeds::RUNS_LATE;
+use resident::emulation::Call;
+use support::prelude::*;
+use support::random::Random;
 
 /// How the two devices run their work.
 type Mode = fn() -> Emulation;
@@ -17,10 +19,7 @@ const WORKERS: [Mode; 1] = [Emulation::new];
 fn devices(mode: Mode, faults: &[Failing]) -> [Device; 2] {
     [0, 1].map(|device| {
         let own = faults.iter().filter(|fault| fault.device == device);
-        let fault = |fault: &Failing| {
-            if fault.late { Fault::nth(fault.call).late() } else { Fault::nth(fault.call) }
-        };
-        Device::emulated(own.fold(mode(), |emulation, failing| emulation.fail(fault(failing))))
+        Device::emulated(own.fold(mode(), |it, own| it.fail(fault(own.call, own.late))))
     })
 }
 
@@ -51,14 +50,9 @@ fn counted(mode: Mode) -> [Vec<Call>; 2] {
     devices.map(|device| calls(&device))
 }
 
-fn can_run_late(kind: CallKind) -> bool {
-    use CallKind::*;
-    matches!(kind, Upload | Download | CopyWithin | CopyBetween | Fill | Poison | Launch)
-}
-
 fn sweep(mode: Mode, late: bool, ways: &[bool]) {
     for (device, calls) in counted(mode).iter().enumerate() {
-        for call in calls.iter().filter(|call| !late || can_run_late(call.kind)) {
+        for call in calls.iter().filter(|call| !late || RUNS_LATE.contains(&call.kind)) {
             // A check after a refusal downloads everything. Without such checks, the run continues
             // in the same way as without the fault.
             for looks in ways.iter().copied() {
@@ -95,32 +89,20 @@ fn work_that_fails_late_loses_only_what_it_was_to_write_with_workers() {
 #[test]
 fn pairs_of_faults_leave_every_array_right_or_lost() {
     for mode in SEEDED.iter().chain(&WORKERS) {
-        let longest = counted(*mode).map(|calls| calls.len() as u64 + 10);
-        let mut random = Random(longest[0]);
+        let longest = counted(*mode).map(|calls| calls.len() + 10);
+        let mut random = Random::new(longest[0] as u64);
         for _ in 0..100 {
             let faults = [(); 2].map(|()| {
-                let device = random.below(2) as usize;
+                let device = random.below(2);
                 Failing {
                     device,
-                    call: 1 + random.below(longest[device]),
+                    call: 1 + random.below(longest[device]) as u64,
                     late: random.below(2) == 0,
                 }
             });
             let outcome = run(*mode, &faults, random.below(2) == 0);
             assert!(outcome.refused + outcome.told <= 2, "{faults:?}: two faults, {outcome:?}");
         }
-    }
-}
-
-/// splitmix64.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (mixed ^ (mixed >> 31)) % bound
     }
 }
 

@@ -5,14 +5,12 @@ use std::mem::forget;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use resident::ndarray::{Array2, ArrayViewMut2, Axis, Ix2, s};
-use resident::{
-    Device, DeviceMut, DeviceRef, Emulation, Grid, InOut, Kernel, ManagedArray, MappedArray,
-    Result, SmartArray, SmartView, SmartViewMut, Stream, with_mapped, with_pinned,
-};
+use resident::ndarray::ArrayViewMut2;
+use resident::{DeviceMut, DeviceRef};
 
+use crate::each_call::{add, assert_no_hazards};
 use crate::environment::Sample;
-use crate::steps::with_device_code;
+use support::prelude::*;
 
 /// A case takes less than a millisecond. On a busy machine a process may stop for seconds.
 const CASE_LIMIT: Duration = Duration::from_secs(60);
@@ -141,11 +139,6 @@ fn start() -> Array2<u32> {
 
 impl Place {
     fn new(device: &Device, other: &Device) -> Self {
-        let add = || {
-            let kernel = Kernel::new("add").host(|_, (k, mut x): (u32, Model<'_>)| x += k);
-            // SAFETY: the stand-in's host function accesses only the view's elements.
-            unsafe { with_device_code(kernel) }
-        };
         Self {
             device: device.clone(),
             own: device.new_stream().expect("a stream"),
@@ -439,7 +432,5 @@ fn guards_and_uses_in_any_sequence_end_on_the_embedded_device() {
 fn guards_and_uses_in_any_sequence_end_on_seeded_devices() {
     let devices = [1, 2].map(|seed| Device::emulated(Emulation::new().seed(seed)));
     run_all(&devices[0], &devices[1], &IN_PLACE, sample(2));
-    for device in &devices {
-        assert_eq!(device.emulation().expect("emulated").hazards(), []);
-    }
+    assert_no_hazards(&devices, "any sequence");
 }

@@ -1,26 +1,16 @@
 //! Runs one program on memory that host and device both access. In each run another call fails:
 //! when it is made, or when its work runs.
 
-use resident::emulation::CallKind;
-use resident::ndarray::{Array2, Ix2, s};
-use resident::{
-    Advice, Device, DeviceArray, Emulation, Error, Fault, Grid, InOut, Kernel, ManagedArray,
-    MappedArray, MemoryLocation, PinnedArray, Result, SmartArray, SmartViewMut, with_mapped,
-};
+use resident::{Advice, MemoryLocation};
 
-use crate::seeds::{self, RUNS_LATE};
-use crate::steps::with_device_code;
+use crate::each_call::{add, again, counting, sweep};
+use crate::seeds;
+use support::prelude::*;
 
 type Table = SmartArray<u32, Ix2>;
 
-fn add() -> Kernel<(u32, InOut<u32, Ix2>)> {
-    let kernel = Kernel::new("add").host(|_, (k, mut x)| x += k);
-    // SAFETY: the stand-in's host function accesses only the view's elements.
-    unsafe { with_device_code(kernel) }
-}
-
 fn start() -> Array2<u32> {
-    Array2::from_shape_fn((8, 8), |(row, column)| (row * 8 + column) as u32)
+    counting(8, 8)
 }
 
 /// One run of the program.
@@ -30,23 +20,6 @@ struct Run<'d> {
     is_late: bool,
     /// The calls that returned an error.
     told: usize,
-}
-
-/// Repeats a call until it succeeds. With one fault, the second or third attempt succeeds.
-pub(crate) fn again<T>(told: &mut usize, mut call: impl FnMut() -> Result<T>) -> T {
-    for _ in 0..4 {
-        match call() {
-            Ok(value) => return value,
-            Err(
-                Error::Backend { .. }
-                | Error::OutOfMemory { .. }
-                | Error::Lost { .. }
-                | Error::Compile { .. },
-            ) => *told += 1,
-            Err(other) => panic!("an unexpected kind of error: {other:?}"),
-        }
-    }
-    panic!("a call fails for ever")
 }
 
 impl Run<'_> {
@@ -96,14 +69,8 @@ impl Run<'_> {
         self.step(all, &mut model, |x| x.set((1, 1), 9), |x| x[[1, 1]] = 9);
         let fill = |x: &mut Table| x.slice_mut(rows).fill_on(&own, 7);
         self.step(all, &mut model, fill, |x| x.slice_mut(rows).fill(7));
-        self.step(
-            all,
-            &mut model,
-            |x| x.slice_mut(s![..2, ..]).fill(6),
-            |x| {
-                x.slice_mut(s![..2, ..]).fill(6);
-            },
-        );
+        let fill = |x: &mut Table| x.slice_mut(s![..2, ..]).fill(6);
+        self.step(all, &mut model, fill, |x| x.slice_mut(s![..2, ..]).fill(6));
         self.step(all, &mut model, |x| x.prefetch(&other), |_| ());
         self.step(all, &mut model, |x| add.launch_on(&own, grid, (1, x)), |x| *x += 1);
         let cloned = || array.try_clone()?.host().map(|clone| clone.to_owned());
@@ -193,34 +160,10 @@ pub(crate) fn run(devices: &[Device; 2], is_late: bool) -> usize {
     run.finish()
 }
 
-fn emulated(failing: Option<(usize, Fault)>) -> [Device; 2] {
-    [0, 1].map(|device| {
-        let emulation = Emulation::new().seed(3);
-        Device::emulated(match &failing {
-            Some((number, fault)) if *number == device => emulation.fail(*fault),
-            _ => emulation,
-        })
-    })
-}
-
 fn sweep_emulated(is_late: bool) {
-    let devices = emulated(None);
-    assert_eq!(run(&devices, is_late), 0, "without faults, no call is refused");
-    let calls = devices.map(|device| device.emulation().expect("emulated").calls());
-    let kinds: Vec<CallKind> = calls.iter().flatten().map(|call| call.kind).collect();
+    let swept = sweep(is_late, run);
     for kind in [CallKind::AllocateManaged, CallKind::Prefetch, CallKind::Advise] {
-        assert!(kinds.contains(&kind), "{kind}");
-    }
-    for (device, calls) in calls.iter().enumerate() {
-        for call in calls.iter().filter(|call| !is_late || RUNS_LATE.contains(&call.kind)) {
-            let fault = Fault::nth(call.number);
-            let fault = if is_late { fault.late() } else { fault };
-            let devices = emulated(Some((device, fault)));
-            run(&devices, is_late);
-            for device in &devices {
-                assert_eq!(device.emulation().expect("emulated").hazards(), [], "{call}");
-            }
-        }
+        assert!(swept.kinds.contains(&kind), "{kind}");
     }
 }
 

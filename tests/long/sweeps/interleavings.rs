@@ -12,10 +12,7 @@ use crate::environment::asked;
 use crate::pictures::{
     PICTURES, Picture, Transform, cooled, heat, joined, picture, processed, relaxed,
 };
-use resident::ndarray::{Array2, Ix2, s};
-use resident::{
-    Device, Emulation, Error, Grid, InOut, Kernel, Pending, Result, SmartArray, Stream,
-};
+use support::prelude::*;
 
 /// `RESIDENT_SWEEP_SEEDS` sets another number.
 const SEEDS: u64 = 300;

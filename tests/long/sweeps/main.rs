@@ -5,6 +5,7 @@ mod bench;
 #[cfg(all(target_os = "linux", feature = "cuda"))]
 mod cuda;
 mod device_arrays;
+mod each_call;
 mod environment;
 #[cfg(feature = "dlpack")]
 mod exchange;

@@ -2,9 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses some of it")]
 
-use resident::ndarray::Array2;
-
 use crate::steps::Step;
+use support::prelude::*;
 
 pub(crate) const ROWS: usize = 4;
 pub(crate) const COLUMNS: usize = 3;
@@ -69,7 +68,8 @@ impl Model {
 
     /// Applies a step. Returns the values that the step should have read.
     pub(crate) fn apply(&mut self, step: &Step) -> Vec<u32> {
-        let seen = (step.model)(&mut self.values);
+        (step.effect)(&mut self.values);
+        let seen = (step.sees)(&self.values);
         let is_doubtful = step.writes.iter().any(|row| self.doubtful.contains(&row.0));
         let taints = self.may_lose(step) || is_doubtful;
         self.unwritten.retain(|row| !step.writes.contains(row));

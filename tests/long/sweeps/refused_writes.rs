@@ -3,14 +3,12 @@
 
 use std::sync::LazyLock;
 
-use resident::ndarray::{Array2, Ix2, ShapeBuilder, SliceInfo, SliceInfoElem, Zip, s};
-use resident::{
-    CalledAt, Device, DeviceArray, Emulation, Error, Fault, Grid, InOut, Kernel, PinnedArray,
-    Result, SmartArray, Stream,
-};
+use resident::CalledAt;
+use resident::ndarray::{SliceInfo, SliceInfoElem, Zip};
 
+use crate::each_call::{add, assert_no_hazards, counting, emulated, fault};
 use crate::seeds::RUNS_LATE;
-use crate::steps::with_device_code;
+use support::prelude::*;
 
 type Part = SliceInfo<[SliceInfoElem; 2], Ix2, Ix2>;
 type Table = SmartArray<u32, Ix2>;
@@ -60,7 +58,7 @@ const PLACES: [Place; 6] =
     [Place::Host, Place::Device, Place::Both, Place::Halves, Place::TwoDevices, Place::Constant];
 
 fn old() -> Array2<u32> {
-    Array2::from_shape_fn((ROWS, COLUMNS), |(row, column)| (row * COLUMNS + column) as u32)
+    counting(ROWS, COLUMNS)
 }
 
 /// New contents of this shape, none of which is an old one.
@@ -93,11 +91,7 @@ trait Destination {
     fn add_nothing(&mut self, stream: &Stream) -> Result<()>;
 }
 
-static ADD: LazyLock<Kernel<(u32, InOut<u32, Ix2>)>> = LazyLock::new(|| {
-    let kernel = Kernel::new("add").host(|_, (k, mut x)| x += k);
-    // SAFETY: the stand-in's host function accesses only the view's elements.
-    unsafe { with_device_code(kernel) }
-});
+static ADD: LazyLock<Kernel<(u32, InOut<u32, Ix2>)>> = LazyLock::new(add);
 
 impl Destination for Table {
     fn read(&self) -> Result<Array2<u32>> {
@@ -587,34 +581,24 @@ pub(crate) fn run(
     Outcome { told: run.told, partial: run.partial, calls: run.calls }
 }
 
-/// Two devices that share a simulation, and make copies in small pieces.
-fn emulated(failing: Option<(usize, Fault)>) -> [Device; 2] {
-    [0, 1].map(|device| {
-        let emulation = Emulation::new().seed(5).pieces(64);
-        let own = failing.as_ref().filter(|(number, _)| *number == device);
-        Device::emulated(own.into_iter().fold(emulation, |it, (_, fault)| it.fail(*fault)))
-    })
-}
-
 /// Runs each case once for each call of its write, which fails.
 fn sweep(is_late: bool) -> Swept {
     let mut swept = Swept::default();
+    // Both devices share a simulation, and make copies in small pieces.
+    let emulation = Emulation::new().seed(5).pieces(64);
     for case in &cases() {
-        let devices = emulated(None);
+        let devices = emulated(&emulation, None);
         let whole = run(case, &devices, (is_late, true), &|_| (), String::from("no fault"));
         assert_eq!(whole.told, 0, "{}: without faults, no call is refused", case.0);
         let calls = devices.map(|device| device.emulation().expect("emulated").calls());
         for (device, [first, last]) in whole.calls.into_iter().enumerate() {
             let own = calls[device].iter().filter(|call| (first..=last).contains(&call.number));
             for call in own.filter(|call| !is_late || RUNS_LATE.contains(&call.kind)) {
-                let fault = Fault::nth(call.number);
-                let fault = if is_late { fault.late() } else { fault };
-                let devices = emulated(Some((device, fault)));
+                let fault = fault(call.number, is_late);
+                let devices = emulated(&emulation, Some((device, fault)));
                 let what = format!("{call} of device {device} fails");
                 let outcome = run(case, &devices, (is_late, true), &|_| (), what);
-                for device in &devices {
-                    assert_eq!(device.emulation().expect("emulated").hazards(), [], "{call}");
-                }
+                assert_no_hazards(&devices, &call.to_string());
                 swept.runs += 1;
                 swept.told += outcome.told;
                 swept.partial += outcome.partial;

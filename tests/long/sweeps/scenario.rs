@@ -2,12 +2,11 @@
 //! that runs and checks it while calls fail.
 
 use resident::emulation::{Call, CallKind, Outcome as CallOutcome};
-use resident::ndarray::s;
-use resident::{Device, Error, Result};
 
 use crate::bench::Bench;
 use crate::model::{ARRAYS, Model, ROWS, Row};
 use crate::steps::{Step, steps};
+use support::prelude::*;
 
 /// A call that fails: its device, its number, and whether the call fails or its work.
 #[derive(Clone, Copy, Debug)]
@@ -188,7 +187,7 @@ impl Run<'_> {
             // refused too, hence several calls.
             let in_use = [(); 3].map(|()| device.memory().in_use);
             assert_eq!(in_use[2], 0, "{device} leaks");
-            support::bodies::assert_ordered(device);
+            assert_ordered(device);
         }
         let failed = |fault: &&Failing| {
             let calls = devices[fault.device].emulation().unwrap().calls();

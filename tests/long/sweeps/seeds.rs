@@ -7,10 +7,9 @@
 
 use std::thread;
 
-use resident::emulation::CallKind;
-use resident::{Device, Emulation, Fault};
-
+use crate::each_call::{assert_no_hazards, emulated, fault};
 use crate::environment::asked;
+use support::prelude::*;
 
 /// The work that can fail when it runs.
 pub(crate) const RUNS_LATE: [CallKind; 7] = [
@@ -48,21 +47,15 @@ pub(crate) fn sweep<const N: usize>(default: u64, run: impl Fn(&[Device; N], boo
     for seed in 0..asked("RESIDENT_SWEEP_SEEDS", default) {
         let _named = Named(seed);
         let (is_late, which) = (seed % 2 == 1, (seed / 2) as usize % N);
-        let emulation = || Emulation::new().seed(seed);
-        let devices = std::array::from_fn(|_| Device::emulated(emulation()));
+        let emulation = Emulation::new().seed(seed);
+        let devices = emulated(&emulation, None);
         assert_eq!(run(&devices, is_late), 0, "an error without a fault");
         let calls = failing(&devices[which], is_late);
         // A prime, so that neighbouring seeds take calls that are far apart.
-        let fault = Fault::nth(calls[(seed * 7_919) as usize % calls.len()]);
-        let fault = if is_late { fault.late() } else { fault };
-        let failing = std::array::from_fn(|device| match device == which {
-            true => Device::emulated(emulation().fail(fault)),
-            false => Device::emulated(emulation()),
-        });
+        let fault = fault(calls[(seed * 7_919) as usize % calls.len()], is_late);
+        let failing = emulated(&emulation, Some((which, fault)));
         let told = run(&failing, is_late);
         assert!(told <= 2, "{told} errors of one fault");
-        for device in devices.iter().chain(&failing) {
-            assert_eq!(device.emulation().expect("emulated").hazards(), []);
-        }
+        [devices, failing].iter().for_each(|devices| assert_no_hazards(devices, "under a seed"));
     }
 }

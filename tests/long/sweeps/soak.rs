@@ -15,14 +15,11 @@ mod programs;
 
 use std::time::{Duration, Instant};
 
-use resident::Device;
-use support::own_process::{self, assert_success};
-use support::test_name;
-
 use crate::environment::asked;
 #[cfg(feature = "cuda")]
 use programs::GpuServer;
 use programs::{Batch, Server, add_one, pass_through_all_kinds};
+use support::prelude::*;
 
 /// The memory that an allocator may take at any time.
 const SLACK_BYTES: u64 = 1 << 20;

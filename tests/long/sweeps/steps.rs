@@ -35,8 +35,10 @@ pub(crate) struct Step {
     /// Whether all queued work has run successfully after this step.
     pub(crate) settles: bool,
     pub(crate) run: fn(&mut Bench) -> Result<()>,
-    /// Applies the step to plain arrays, and returns the values that the step must read.
-    pub(crate) model: fn(&mut [Array2<u32>; ARRAYS]) -> Vec<u32>,
+    /// Applies the step to plain arrays.
+    pub(crate) effect: fn(&mut [Array2<u32>; ARRAYS]),
+    /// The values that the step must read.
+    pub(crate) sees: fn(&[Array2<u32>; ARRAYS]) -> Vec<u32>,
 }
 
 const A: usize = 0;
@@ -75,6 +77,22 @@ fn grid() -> Grid {
     Grid::cover(1)
 }
 
+impl Bench {
+    /// `to = from + k` on a stream.
+    fn plus(&mut self, stream: usize, k: u32, from: usize, to: usize) -> Result<()> {
+        let stream = self.streams[stream].clone();
+        let (from, to) = self.pair(from, to);
+        plus().launch_on(&stream, grid(), (k, from, to))
+    }
+
+    /// `to += from` on a stream.
+    fn mix(&mut self, stream: usize, from: usize, to: usize) -> Result<()> {
+        let stream = self.streams[stream].clone();
+        let (from, to) = self.pair(from, to);
+        mix().launch_on(&stream, grid(), (from, to))
+    }
+}
+
 /// The parameter of a kernel: an array that is read, read and written, or overwritten.
 type Read = In<u32, Ix2>;
 type Change = InOut<u32, Ix2>;
@@ -86,7 +104,8 @@ const NOTHING: Step = Step {
     writes: &[],
     settles: false,
     run: |_| Ok(()),
-    model: |_| Vec::new(),
+    effect: |_| (),
+    sees: |_| Vec::new(),
 };
 
 pub(crate) fn steps() -> Vec<Step> {
@@ -108,15 +127,8 @@ fn launches() -> Vec<Step> {
             name: "b = a + 1",
             reads: ALL_A,
             writes: ALL_B,
-            run: |bench| {
-                let stream = bench.streams[0].clone();
-                let (a, b) = bench.pair(A, B);
-                plus().launch_on(&stream, grid(), (1, a, b))
-            },
-            model: |values| {
-                values[B] = &values[A] + 1;
-                Vec::new()
-            },
+            run: |bench| bench.plus(0, 1, A, B),
+            effect: |values| values[B] = &values[A] + 1,
             ..NOTHING
         },
         Step {
@@ -124,25 +136,15 @@ fn launches() -> Vec<Step> {
             reads: ALL_D,
             writes: ALL_D,
             run: |bench| add().launch_on(&bench.streams[1], grid(), (10, &mut bench.arrays[D])),
-            model: |values| {
-                values[D] += 10;
-                Vec::new()
-            },
+            effect: |values| values[D] += 10,
             ..NOTHING
         },
         Step {
             name: "d += b on the other device",
             reads: B_AND_D,
             writes: ALL_D,
-            run: |bench| {
-                let stream = bench.streams[2].clone();
-                let (b, d) = bench.pair(B, D);
-                mix().launch_on(&stream, grid(), (b, d))
-            },
-            model: |values| {
-                values[D] = &values[D] + &values[B];
-                Vec::new()
-            },
+            run: |bench| bench.mix(2, B, D),
+            effect: |values| values[D] = &values[D] + &values[B],
             ..NOTHING
         },
     ]
@@ -161,10 +163,7 @@ fn parts() -> Vec<Step> {
                     (5, &mut bench.arrays[C].slice_mut(s![1..3, ..])),
                 )
             },
-            model: |values| {
-                values[C].slice_mut(s![1..3, ..]).map_inplace(|value| *value += 5);
-                Vec::new()
-            },
+            effect: |values| values[C].slice_mut(s![1..3, ..]).map_inplace(|value| *value += 5),
             ..NOTHING
         },
         Step {
@@ -176,10 +175,9 @@ fn parts() -> Vec<Step> {
                 let (d, c) = bench.pair(D, C);
                 c.slice_mut(s![2..4, ..]).assign_on(&stream, &d.slice(s![0..2, ..]))
             },
-            model: |values| {
+            effect: |values| {
                 let rows = values[D].slice(s![0..2, ..]).to_owned();
                 values[C].slice_mut(s![2..4, ..]).assign(&rows);
-                Vec::new()
             },
             ..NOTHING
         },
@@ -187,10 +185,7 @@ fn parts() -> Vec<Step> {
             name: "b[3] filled with 7 on the other device",
             writes: &[(B, 3)],
             run: |bench| bench.arrays[B].slice_mut(s![3, ..]).fill_on(&bench.streams[2], 7),
-            model: |values| {
-                values[B].row_mut(3).fill(7);
-                Vec::new()
-            },
+            effect: |values| values[B].row_mut(3).fill(7),
             ..NOTHING
         },
     ]
@@ -203,10 +198,7 @@ fn elements() -> Vec<Step> {
             reads: &[(A, 0)],
             writes: &[(A, 0)],
             run: |bench| bench.arrays[A].set((0, 1), 99),
-            model: |values| {
-                values[A][[0, 1]] = 99;
-                Vec::new()
-            },
+            effect: |values| values[A][[0, 1]] = 99,
             ..NOTHING
         },
         Step {
@@ -214,10 +206,7 @@ fn elements() -> Vec<Step> {
             reads: &[(D, 3)],
             writes: &[(D, 3)],
             run: |bench| bench.arrays[D].set((3, 2), 77),
-            model: |values| {
-                values[D][[3, 2]] = 77;
-                Vec::new()
-            },
+            effect: |values| values[D][[3, 2]] = 77,
             ..NOTHING
         },
         Step {
@@ -228,10 +217,9 @@ fn elements() -> Vec<Step> {
                 let (c, b) = bench.pair(C, B);
                 b.slice_mut(s![0, ..]).assign(&c.slice(s![3, ..]))
             },
-            model: |values| {
+            effect: |values| {
                 let row = values[C].row(3).to_owned();
                 values[B].row_mut(0).assign(&row);
-                Vec::new()
             },
             ..NOTHING
         },
@@ -244,7 +232,7 @@ fn snapshots() -> Vec<Step> {
             name: "get d[2, 2]",
             reads: &[(D, 2)],
             run: |bench| bench.arrays[D].get((2, 2)).map(|value| bench.seen.push(value)),
-            model: |values| vec![values[D][[2, 2]]],
+            sees: |values| vec![values[D][[2, 2]]],
             ..NOTHING
         },
         Step {
@@ -267,7 +255,7 @@ fn snapshots() -> Vec<Step> {
                 };
                 pending.wait().map(|array| bench.seen.extend(&array))
             },
-            model: |values| values[B].iter().copied().collect(),
+            sees: |values| values[B].iter().copied().collect(),
             ..NOTHING
         },
     ]
@@ -285,7 +273,7 @@ fn host_reads() -> Vec<Step> {
             name: "look at d",
             reads: ALL_D,
             run: |bench| bench.arrays[D].host().map(|host| bench.seen.extend(host.iter())),
-            model: |values| values[D].iter().copied().collect(),
+            sees: |values| values[D].iter().copied().collect(),
             ..NOTHING
         },
         Step {
@@ -301,7 +289,7 @@ fn host_reads() -> Vec<Step> {
                 let clone = bench.clone.take().map_or_else(|| bench.arrays[C].try_clone(), Ok)?;
                 clone.host().map(|host| bench.seen.extend(host.iter()))
             },
-            model: |values| values[C].iter().copied().collect(),
+            sees: |values| values[C].iter().copied().collect(),
             ..NOTHING
         },
         Step {
@@ -325,25 +313,15 @@ fn writes() -> Vec<Step> {
                     .host_mut()
                     .map(|mut host| host.map_inplace(|value| *value *= 2))
             },
-            model: |values| {
-                values[A].row_mut(1).map_inplace(|value| *value *= 2);
-                Vec::new()
-            },
+            effect: |values| values[A].row_mut(1).map_inplace(|value| *value *= 2),
             ..NOTHING
         },
         Step {
             name: "c += a on the other device",
             reads: A_AND_C,
             writes: ALL_C,
-            run: |bench| {
-                let stream = bench.streams[2].clone();
-                let (a, c) = bench.pair(A, C);
-                mix().launch_on(&stream, grid(), (a, c))
-            },
-            model: |values| {
-                values[C] = &values[C] + &values[A];
-                Vec::new()
-            },
+            run: |bench| bench.mix(2, A, C),
+            effect: |values| values[C] = &values[C] + &values[A],
             ..NOTHING
         },
     ]
@@ -376,10 +354,7 @@ fn guards() -> Vec<Step> {
             reads: ALL_D,
             writes: ALL_D,
             run: |bench| add().launch_on(&bench.streams[0], grid(), (3, &mut bench.arrays[D])),
-            model: |values| {
-                values[D] += 3;
-                Vec::new()
-            },
+            effect: |values| values[D] += 3,
             ..NOTHING
         },
     ]
@@ -393,25 +368,15 @@ fn overwrites() -> Vec<Step> {
             run: |bench| {
                 bench.arrays[A].slice_mut(s![2, ..]).host_overwrite().map(|mut host| host.fill(5))
             },
-            model: |values| {
-                values[A].row_mut(2).fill(5);
-                Vec::new()
-            },
+            effect: |values| values[A].row_mut(2).fill(5),
             ..NOTHING
         },
         Step {
             name: "c = a + 2, over all of it",
             reads: ALL_A,
             writes: ALL_C,
-            run: |bench| {
-                let stream = bench.streams[1].clone();
-                let (a, c) = bench.pair(A, C);
-                plus().launch_on(&stream, grid(), (2, a, c))
-            },
-            model: |values| {
-                values[C] = &values[A] + 2;
-                Vec::new()
-            },
+            run: |bench| bench.plus(1, 2, A, C),
+            effect: |values| values[C] = &values[A] + 2,
             ..NOTHING
         },
     ]

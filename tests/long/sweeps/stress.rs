@@ -16,14 +16,11 @@ use std::sync::{Mutex, RwLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use resident::ndarray::{Array, Array2, Ix2};
-use resident::{Device, Emulation, Pending, SmartArray, Stream, audit};
-use support::own_process::{self, assert_success};
-use support::test_name;
 use support::watched::{assert_no_hazard, assert_nothing_left};
 
 use crate::environment::asked;
 use steps::Kernels;
+use support::prelude::*;
 use worker::Worker;
 
 /// How often the devices are asked for hazards.

@@ -2,6 +2,7 @@
 
 pub(crate) mod face {
     pub(crate) use resident_stand_in::*;
+    pub(crate) use resident_stand_in_nvrtc::compiles;
 
     use resident::{Device, Result};
 
@@ -19,7 +20,7 @@ pub(crate) mod face {
 
     pub(crate) fn load_compiler() {
         resident_stand_in_nvrtc::load().unwrap_or_else(|fault| panic!("{fault}"));
-        if crate::stand_in::is_poorer() {
+        if crate::faces::is_poorer() {
             resident_stand_in_nvrtc::set_version(11, 4);
         }
     }

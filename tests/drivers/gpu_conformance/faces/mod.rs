@@ -4,3 +4,31 @@
 pub(crate) mod cuda;
 #[cfg(feature = "hip")]
 pub(crate) mod hip;
+
+use std::process::{Command, Output};
+
+use support::own_process;
+
+/// This variable is set in the process that `run_poorer` starts.
+const POORER: &str = "RESIDENT_TEST_POORER";
+
+pub(crate) fn is_poorer() -> bool {
+    std::env::var_os(POORER).is_some()
+}
+
+/// Runs tests of this program in another process, in which all of them pass.
+pub(crate) fn run_tests(arguments: &[&str], configure: impl FnOnce(&mut Command)) -> Output {
+    let mut command = Command::new(std::env::current_exe().expect("a path"));
+    configure(command.args(arguments));
+    let output = command.output().expect("it runs");
+    let [out, errors] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+    assert!(output.status.success() && out.contains("passed"), "{out}\n{errors}");
+    output
+}
+
+/// Runs tests on a machine that lacks much. A process has only one simulated machine.
+pub(crate) fn run_poorer(arguments: &[&str]) {
+    run_tests(arguments, |command| {
+        command.env(own_process::VARIABLE, "1").env(POORER, "1");
+    });
+}

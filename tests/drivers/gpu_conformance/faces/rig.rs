@@ -6,16 +6,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, Once, PoisonError};
 use std::time::{Duration, Instant};
 
-use resident::{CudaSource, Device};
+use resident::Device;
 use support::eventually;
-use support::own_process::HANG_LIMIT;
+use support::own_process::{HANG_LIMIT, has_run};
 
 use super::face::{
     self as driver, Access, Call, HOST_FUNCTION, Launch, Length, PAIRS, Parameter, STREAMS,
     Settings, declare, register,
 };
-use crate::suite::lab::Rig;
-use crate::suite::{cuda, gates};
+use crate::suite::gates;
+use crate::suite::lab::{self, Rig, Test};
 
 const SCALAR: Parameter = Parameter::Scalar { len_bytes: 4 };
 const LENGTH: Parameter = Parameter::Scalar { len_bytes: 8 };
@@ -82,7 +82,18 @@ pub(crate) fn declare_kernels() {
 }
 
 /// The GPU backend on the stand-in.
-pub(crate) struct StandIn;
+struct StandIn;
+
+/// Runs a test on the stand-in, in a process of its own. Its kernels need a C++ compiler.
+pub(crate) fn run(name: &str, test: Test) {
+    /// The tests of a process share one driver, so they run one at a time.
+    static ALONE: Mutex<()> = Mutex::new(());
+    if has_run(name) || !driver::compiles() {
+        return;
+    }
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    lab::run(&StandIn, test);
+}
 
 /// Loads the driver, opens its devices, and clears the record of calls.
 pub(crate) fn open(settings: Settings, count: usize) -> Vec<Device> {
@@ -141,14 +152,6 @@ fn assert_streams_end(made: usize, ended: usize, calls: &[Call]) {
 impl Rig for StandIn {
     fn devices(&self, count: usize) -> Vec<Device> {
         open(driver::settings(), count)
-    }
-
-    fn code(&self, _kernel: &str) -> CudaSource {
-        CudaSource::c(cuda::SOURCE)
-    }
-
-    fn has_gates(&self) -> bool {
-        true
     }
 
     fn assert_clean(&self, devices: &[Device]) {

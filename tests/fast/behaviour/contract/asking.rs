@@ -1,10 +1,6 @@
 //! Queries, `Debug` and `Drop` never copy elements.
 
-use resident::ndarray::{Array2, Ix2, s};
-use resident::{Device, Emulation, Result, SmartArray, Validity};
-
-use support::lab::lab;
-use support::moves::{NOTHING, moves};
+use support::prelude::*;
 
 fn is_shared<T: Send + Sync + 'static>() {}
 
@@ -12,7 +8,7 @@ fn is_shared<T: Send + Sync + 'static>() {}
 fn arrays_can_be_shared_and_sent() {
     is_shared::<SmartArray<f32, Ix2>>();
     is_shared::<resident::Residency>();
-    is_shared::<resident::Pending<Array2<f32>>>();
+    is_shared::<Pending<Array2<f32>>>();
     fn sent<T: Send + Sync>(_: &T) {}
     let mut array = SmartArray::<f32, _>::ones((2, 2));
     sent(&array.view());
@@ -55,14 +51,10 @@ fn no_question_moves_data_or_calls_a_device() -> Result<()> {
     assert!(words.contains("asked"));
     assert!(array.is_c_contiguous() && array.is_f_contiguous());
     assert_eq!(moves(array.traffic()), [(1, 40), (0, 0), (0, 0)]);
-    assert_eq!(array.residency().host(), Validity::Stale);
-    let listed = resident::audit::inventory();
+    assert_eq!(array.residency().host(), Stale);
+    let listed = audit::inventory();
     assert!(listed.iter().any(|entry| entry.name() == "asked" && entry.bytes() == 40));
-    assert_eq!(
-        device.emulation().expect("emulated").calls().len(),
-        calls,
-        "nothing was asked of the device"
-    );
+    assert_eq!(device.emulation().expect("emulated").calls().len(), calls, "nothing was asked");
     Ok(())
 }
 
@@ -100,18 +92,15 @@ fn a_name_is_what_was_given_or_type_shape_and_line() {
 fn residency_is_absent_stale_partial_or_valid() -> Result<()> {
     let device = lab();
     let mut array = SmartArray::<f32, _>::uninit(10);
-    assert_eq!(
-        (array.residency().host(), array.residency().on(&device)),
-        (Validity::Absent, Validity::Absent)
-    );
+    assert_eq!(validity(&array.residency(), &device), [Absent, Absent]);
     array.slice_mut(s![..3]).host_overwrite()?.fill(1.0);
-    assert_eq!(array.residency().host(), Validity::Partial { valid_bytes: 12 });
-    assert_eq!(array.slice(s![..3]).residency().host(), Validity::Valid);
-    assert_eq!(array.slice(s![5..]).residency().host(), Validity::Stale);
+    assert_eq!(array.residency().host(), Partial { valid_bytes: 12 });
+    assert_eq!(array.slice(s![..3]).residency().host(), Valid);
+    assert_eq!(array.slice(s![5..]).residency().host(), Stale);
     let then = array.residency();
     drop(array.slice_mut(s![3..]).host_overwrite()?);
-    assert_eq!(array.residency().host(), Validity::Valid);
-    assert_eq!(then.host(), Validity::Partial { valid_bytes: 12 }, "a snapshot");
+    assert_eq!(array.residency().host(), Valid);
+    assert_eq!(then.host(), Partial { valid_bytes: 12 }, "a snapshot");
     assert!(!format!("{then} {then:?}").is_empty());
     Ok(())
 }

@@ -1,11 +1,8 @@
 //! The audit: what was copied, why, and because of which line.
 
+use resident::Flow;
 use resident::audit::{self, Cause, Direction, Report, Site};
-use resident::ndarray::{Array2, Ix2, s};
-use resident::{Device, Emulation, Flow, Grid, InOut, Kernel, Result, SmartArray, Traffic};
-
-use support::lab::lab;
-use support::moves::{NOTHING, moves};
+use support::prelude::*;
 
 #[test]
 fn a_capture_reports_what_moved_and_which_line_triggered_it() -> Result<()> {
@@ -264,11 +261,7 @@ fn each_part_knows_the_line_that_made_it_stale() -> Result<()> {
     assert_eq!(stale_since(&array, 0..5, &device), Some(first));
     assert_eq!(stale_since(&array, 5..15, &device), Some(first + 1), "the later of two");
     assert_eq!(stale_since(&array, 20..25, &device), None, "it was never valid there");
-    assert_eq!(
-        stale_since(&array, 15..30, &device),
-        Some(first + 1),
-        "some of it was never valid there"
-    );
+    assert_eq!(stale_since(&array, 15..30, &device), Some(first + 1), "some was never there");
     Ok(())
 }
 
@@ -321,11 +314,7 @@ fn a_constant_was_on_the_host_and_not_on_a_device() -> Result<()> {
     assert_eq!(stale_since(&array, 10..30, &device), None);
     array.fill(3.0)?;
     drop(array.host_mut()?);
-    assert_eq!(
-        stale_since(&array, 0..5, &device),
-        Some(line + 3),
-        "the device's copy had been stale since then"
-    );
+    assert_eq!(stale_since(&array, 0..5, &device), Some(line + 3), "stale since then");
     Ok(())
 }
 

@@ -1,9 +1,8 @@
 //! Budgets for copies, and reports as JSON.
 
+use resident::Budget;
 use resident::audit::{self, Direction};
-use resident::{Budget, Device, Error, Result, SmartArray};
-
-use support::lab::lab;
+use support::prelude::*;
 
 #[test]
 fn a_budget_that_is_kept_gives_the_value() -> Result<()> {

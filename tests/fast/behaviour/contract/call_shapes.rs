@@ -1,12 +1,8 @@
 //! Calls in the forms that programs use. Most of these tests check only that the calls compile.
 
 use resident::bytemuck::{Pod, Zeroable};
-use resident::ndarray::{Array0, Array1, Array2, ArrayD, Ix0, Ix1, Ix2, Ix3, IxDyn, s};
-use resident::{
-    Device, Grid, In, InOut, Kernel, Out, Result, SmartArray, SmartView, SmartViewMut, Stream,
-};
-
-use support::lab::lab;
+use resident::ndarray::{Array0, Ix0, Ix3};
+use support::prelude::*;
 
 fn axpy() -> Kernel<(f32, In<f32>, InOut<f32>)> {
     Kernel::<(f32, In<f32>, InOut<f32>)>::new("axpy").host(|_grid, (a, x, y)| {
@@ -50,7 +46,7 @@ fn arguments_may_be_temporaries_and_views() -> Result<()> {
         Grid::cover(5),
         (1.0, &SmartArray::from(vec![1.0; 5]), &mut y.slice_mut(s![0, ..])),
     )?;
-    let (upper, mut lower) = y.split_at_mut(ndarray::Axis(0), 2);
+    let (upper, mut lower) = y.split_at_mut(Axis(0), 2);
     axpy().launch_on(&device.new_stream()?, Grid::cover(10), (1.0, &upper.view(), &mut lower))?;
     axpy().launch_on(
         &device.stream(),
@@ -83,7 +79,7 @@ fn arguments_pass_through_functions() -> Result<()> {
     let stream = lab().stream();
     let x = SmartArray::<f32, _>::ones(4);
     let (mut y, mut both) = (SmartArray::<f32, _>::zeros(4), SmartArray::<f32, _>::zeros(8));
-    let (part, mut exclusive) = both.split_at_mut(ndarray::Axis(0), 4);
+    let (part, mut exclusive) = both.split_at_mut(Axis(0), 4);
     through_references(&stream, &x, x.view(), &mut y, part, &mut exclusive)?;
     assert_eq!(
         (y.host()?[0], both.host()?.to_vec()),
@@ -160,7 +156,7 @@ fn dimensions_may_be_dynamic_or_none() -> Result<()> {
     assert_eq!((one.host()?[()], flat.host()?[()]), (9.0, 1.0));
     let three =
         Kernel::<(In<f32, Ix3>, Out<f32, Ix2>)>::new("three").host(|_grid, (from, mut to)| {
-            to.assign(&from.sum_axis(ndarray::Axis(0)));
+            to.assign(&from.sum_axis(Axis(0)));
         });
     let mut flat = SmartArray::<f32, _>::uninit((3, 4));
     three.launch_on(

@@ -1,14 +1,8 @@
 //! Implicit copies that a thread denies.
 
 use resident::audit::{self, Implicit};
-use resident::ndarray::{Array2, Ix1, Ix2, arr1, s};
-use resident::{
-    Device, DeviceArray, Emulation, Error, Grid, In, InOut, Kernel, Out, Result, SmartArray,
-    Validity,
-};
-
-use support::lab::lab;
-use support::moves::{NOTHING, moves};
+use resident::ndarray::arr1;
+use support::prelude::*;
 
 fn double() -> Kernel<(InOut<f32>,)> {
     Kernel::<(InOut<f32>,)>::new("double")
@@ -130,7 +124,7 @@ fn what_needs_no_copy_is_not_denied() -> Result<()> {
     let (constant, mut out) = (SmartArray::full(10, 3.0_f32), SmartArray::<f32, _>::uninit(10));
     scale.launch_on(&stream, Grid::cover(10), (2.0, &constant, &mut out))?;
     assert_eq!(out.get(9)?, 6.0);
-    assert_eq!((out.shape(), out.residency().on(&device)), (&[10][..], Validity::Valid));
+    assert_eq!((out.shape(), out.residency().on(&device)), (&[10][..], Valid));
     let mut here = ones(10);
     drop(here.gpu_overwrite_on(&stream)?);
     drop(here.host_overwrite()?);

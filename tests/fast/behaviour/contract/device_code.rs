@@ -3,10 +3,8 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use resident::ndarray::{Array2, Ix1, Ix2, ShapeBuilder, s};
-use resident::{CudaSource, Error, Grid, In, InOut, Kernel, Out, Result, SmartArray};
-
-use support::lab::lab;
+use resident::CudaSource;
+use support::prelude::*;
 
 #[test]
 fn every_form_of_source_is_taken() {
@@ -24,10 +22,7 @@ fn every_form_of_source_is_taken() {
     for source in sources {
         // SAFETY: the kernel is never launched.
         let kernel = unsafe { Kernel::<(f32, InOut<f32>)>::new("scale").cuda(source) };
-        assert!(
-            matches!(kernel.prepare(&lab()), Err(Error::Compile { .. })),
-            "none of them is CUDA C that a compiler takes"
-        );
+        assert!(matches!(kernel.prepare(&lab()), Err(Error::Compile { .. })), "not CUDA C");
         assert!(kernel.host(|_grid, _| ()).prepare(&lab()).is_ok());
     }
 }
@@ -94,11 +89,7 @@ fn compare_reports_the_first_difference_in_index_order_and_leaves_the_arguments(
         "within the tolerance"
     );
     assert_eq!(values.host()?.sum(), 0.0);
-    assert_eq!(
-        values.traffic(),
-        resident::Traffic::default(),
-        "copies of the arguments moved, not the arguments"
-    );
+    assert_eq!(values.traffic(), Traffic::default(), "only copies of them moved");
     Ok(())
 }
 

@@ -3,9 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use resident::emulation::{CallKind, Outcome};
-use resident::ndarray::{Array2, Ix2, s};
-use resident::{Device, Emulation, Error, Fault, Grid, In, InOut, Kernel, Out, Result, SmartArray};
+use resident::emulation::Outcome;
+use support::prelude::*;
 
 #[test]
 fn with_a_seed_nothing_runs_by_itself() -> Result<()> {
@@ -77,40 +76,6 @@ fn the_nth_call_fails_once_when_submitted() -> Result<()> {
 }
 
 #[test]
-fn a_late_fault_lets_the_call_succeed_and_the_work_fail() -> Result<()> {
-    let device = Device::emulated(Emulation::new().fail(Fault::nth(2).late()));
-    let array = SmartArray::from(vec![1.0_f32; 10]);
-    array.prefetch(&device.stream())?;
-    assert!(
-        device.synchronize().is_err(),
-        "the first synchronize that covers the failure returns it"
-    );
-    device.synchronize()?;
-    let mut sum = SmartArray::<f32, _>::uninit(1);
-    let total = Kernel::<(In<f32>, Out<f32>)>::new("total")
-        .host(|_grid, (xs, sum)| sum[0] = xs.iter().sum());
-    total.launch_on(&device.stream(), Grid::cover(1), (&array, &mut sum))?;
-    assert_eq!(sum.host()?[0], 10.0, "a copy that failed loses nothing");
-    Ok(())
-}
-
-#[test]
-fn a_launch_behind_a_late_failing_upload_reports_the_failure() -> Result<()> {
-    // With a seed, the upload has neither run nor failed when the launch is queued.
-    let device = Device::emulated(Emulation::new().seed(1).fail(Fault::nth(2).late()));
-    let array = SmartArray::from(vec![1.0_f32; 10]).named("xs");
-    let mut sum = SmartArray::<f32, _>::uninit(1).named("sum");
-    let total = Kernel::<(In<f32>, Out<f32>)>::new("total")
-        .host(|_grid, (xs, sum)| sum[0] = xs.iter().sum());
-    total.launch_on(&device.stream(), Grid::cover(1), (&array, &mut sum))?;
-    let lost = sum.host().map(drop).expect_err("the upload that the kernel reads failed");
-    assert!(matches!(lost, Error::Lost { .. }), "{lost:?}");
-    total.launch_on(&device.stream(), Grid::cover(1), (&array, &mut sum))?;
-    assert_eq!(sum.host()?[0], 10.0);
-    Ok(())
-}
-
-#[test]
 fn poison_shows_where_a_promise_was_not_kept() -> Result<()> {
     let idle = Kernel::<(Out<u32>,)>::new("idle").host(|_grid, (_,)| {});
     for (poison, expected) in [(true, u32::MAX), (false, 0)] {
@@ -142,19 +107,5 @@ fn elements_that_a_body_leaves_out_hold_poison_on_every_embedded_device() -> Res
         first.call(Grid::cover(9), (&mut array.slice_mut(s![..1, ..]),))?;
         assert_eq!((array.get((0, 4))?, array.get((1, 4))?), (7, 2));
     }
-    Ok(())
-}
-
-#[test]
-fn work_that_the_library_orders_is_no_hazard() -> Result<()> {
-    let device = Device::emulated(Emulation::new());
-    let mut array = SmartArray::from(vec![0_u32; 8]);
-    let add = Kernel::<(InOut<u32>,)>::new("add")
-        .host(|_grid, (xs,)| xs.iter_mut().for_each(|x| *x += 1));
-    for _ in 0..10 {
-        add.launch_on(&device.new_stream()?, Grid::cover(8), (&mut array,))?;
-    }
-    assert_eq!(array.host()?.to_vec(), [10; 8]);
-    assert!(device.emulation().is_some_and(|log| log.hazards().is_empty()));
     Ok(())
 }

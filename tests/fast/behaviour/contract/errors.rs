@@ -1,8 +1,6 @@
 //! Errors: their variants, messages and source lines.
 
-use resident::{Device, Emulation, Error, Fault, Grid, In, InOut, Kernel, Result, SmartArray};
-
-use support::lab::lab;
+use support::prelude::*;
 
 #[test]
 fn an_error_is_small_cloneable_and_shared() {

@@ -1,10 +1,7 @@
 //! Grids.
 
-use resident::{
-    Device, Emulation, Error, Extent3, Grid, GridLimits, InOut, Kernel, Out, Result, SmartArray,
-};
-
-use support::lab::lab;
+use resident::{Extent3, GridLimits};
+use support::prelude::*;
 
 fn extents(grid: Grid) -> [(u32, u32, u32); 2] {
     [grid.blocks(), grid.threads()].map(|Extent3 { x, y, z }| (x, y, z))
@@ -41,10 +38,7 @@ fn covering_nothing_queues_nothing_and_marks_nothing_written() -> Result<()> {
         fill.launch_on(&device.stream(), empty, (&mut array,))?;
     }
     assert!(device.emulation().is_some_and(|log| log.calls().is_empty()), "nothing queued");
-    assert!(
-        matches!(array.host().map(drop), Err(Error::Uninitialised { .. })),
-        "nothing marked written"
-    );
+    assert!(matches!(array.host().map(drop), Err(Error::Uninitialised { .. })), "not written");
     fill.call(Grid::cover(0), (&mut array,))?;
     assert!(matches!(array.host().map(drop), Err(Error::Uninitialised { .. })));
     Ok(())
@@ -55,15 +49,20 @@ fn a_zero_in_a_grid_is_an_error() {
     let add = Kernel::<(InOut<f32>,)>::new("add").host(|_grid, (_,)| {});
     let mut array = SmartArray::<f32, _>::zeros(10);
     let impossible = [
-        Grid::new(0, 1),
-        Grid::new(1, 0),
-        Grid::new((1, 0), (1, 1)),
-        Grid::new((1, 1, 1), (1, 1, 0)),
-        Grid::cover_2d((4, 4), (0, 8)),
+        (Grid::new(0, 1), "0 blocks"),
+        (Grid::new(1, 0), "blocks of 0 threads"),
+        (Grid::new((2, 0), 64), "2x0x1 blocks of 64x1x1 threads"),
+        (Grid::new((1, 1, 1), (1, 1, 0)), "1x1x0 threads"),
+        (Grid::cover_2d((4, 4), (0, 8)), "blocks of 0 threads"),
     ];
-    for grid in impossible {
-        let refused = add.launch_on(&lab().stream(), grid, (&mut array,)).expect_err("a zero");
-        assert!(matches!(refused, Error::Grid { .. }), "{refused:?}");
+    for (grid, words) in impossible {
+        let launched = add.launch_on(&lab().stream(), grid, (&mut array,));
+        for refused in [launched, add.call(grid, (&mut array,))] {
+            let Err(refused @ Error::Grid { .. }) = refused else { panic!("{refused:?}") };
+            let text = refused.to_string();
+            let said = [words, "\"add\"", "Grid::cover"].iter().all(|word| text.contains(word));
+            assert!(said, "{words}: {text}");
+        }
     }
 }
 

@@ -1,13 +1,7 @@
 //! Making arrays, and converting them back to ndarray's own.
 
-use resident::ndarray::{
-    Array, Array0, Array1, Array2, Array3, ArrayD, Axis, Ix1, Ix2, IxDyn, ShapeBuilder, arr0,
-    array, s,
-};
-use resident::{Device, Result, SmartArray, Validity};
-
-use support::lab::lab;
-use support::moves::{NOTHING, moves};
+use resident::ndarray::{Array0, Array3, arr0};
+use support::prelude::*;
 
 #[test]
 fn shapes_are_all_that_ndarray_takes() {
@@ -38,7 +32,7 @@ fn making_an_array_talks_to_no_device_and_takes_no_memory() -> Result<()> {
     for host in
         [a.residency().host(), b.residency().host(), c.residency().host(), d.residency().host()]
     {
-        assert_eq!(host, Validity::Absent);
+        assert_eq!(host, Absent);
     }
     assert!(device.emulation().is_some_and(|log| log.calls().is_empty()));
     assert_eq!(d.host()?.to_vec(), [-3; 7]);
@@ -62,11 +56,7 @@ fn likes_have_shape_and_axis_order_of_their_model() -> Result<()> {
 fn likes_are_made_of_parts_and_pointers_too() -> Result<()> {
     let mut model = SmartArray::<f32, _>::ones((4, 6).f());
     let columns = SmartArray::<u8, _>::uninit_like(&model.slice(s![.., ..;-1]).slice(s![.., 1..3]));
-    assert_eq!(
-        (columns.shape(), columns.is_f_contiguous()),
-        (&[4, 2][..], false),
-        "reversed axes stay reversed"
-    );
+    assert_eq!((columns.shape(), columns.is_f_contiguous()), (&[4, 2][..], false), "stay reversed");
     let gaps = SmartArray::<u8, _>::zeros_like(&model.slice_mut(s![..;2, ..]));
     assert_eq!((gaps.shape(), gaps.strides()), (&[2, 6][..], &[6, 1][..]));
     assert_eq!(gaps.host()?.sum(), 0);
@@ -98,7 +88,7 @@ fn arrays_are_made_of_what_rust_and_ndarray_have() -> Result<()> {
 
 /// Asserts that an array returns with the same memory, shape, strides and contents, even after a
 /// device has written it.
-fn comes_back<D: ndarray::Dimension>(array: Array<i32, D>) -> Result<()> {
+fn comes_back<D: Dimension>(array: Array<i32, D>) -> Result<()> {
     let (expected, address, strides) = (array.clone(), array.as_ptr(), array.strides().to_vec());
     let mut smart = SmartArray::from(array);
     assert_eq!(smart.strides(), strides);

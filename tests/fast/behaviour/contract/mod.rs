@@ -20,7 +20,6 @@ mod host_and_device;
 mod host_guards;
 mod kernels;
 mod making;
-mod order;
 mod parts;
 mod promises;
 mod reused_memory;

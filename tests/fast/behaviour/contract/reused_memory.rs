@@ -1,11 +1,6 @@
 //! Snapshots into memory that is used again.
 
-use resident::ndarray::{Array1, Array2, Ix2, s};
-use resident::{
-    Device, Emulation, Error, Fault, Grid, InOut, Kernel, PinnedArray, Result, SmartArray, Validity,
-};
-use support::lab::lab;
-use support::moves::{NOTHING, moves};
+use support::prelude::*;
 
 fn add() -> Kernel<(u32, InOut<u32>)> {
     Kernel::<(u32, InOut<u32>)>::new("add")
@@ -36,14 +31,13 @@ fn each_snapshot_into_the_same_memory_is_of_its_moment() -> Result<()> {
             let message = &mut messages[turn % 2];
             array.slice(s![turn % 3, ..]).snapshot_into(&copies, message)?;
             assert_eq!(array.residency(), residency, "the source is where it was");
-            assert_eq!(message.residency().host(), Validity::Valid);
+            assert_eq!(message.residency().host(), Valid);
             add().launch_on(&work, Grid::cover(12), (100, &mut array))?;
             let expected = &table().row(turn % 3) + 100 * turn as u32;
             assert_eq!(message.host()?, expected, "seed {seed}, turn {turn}");
         }
         assert_eq!(moves(array.traffic()), [(1, 48), (6, 96), (0, 0)]);
-        let hazards = device.emulation().expect("emulated").hazards();
-        assert!(hazards.is_empty(), "seed {seed}: {hazards:?}");
+        assert_ordered_under(seed, &device);
     }
     Ok(())
 }
@@ -94,7 +88,7 @@ fn memory_of_any_kind_and_layout_gets_parts_of_any_layout() -> Result<()> {
     let mut rows = PinnedArray::<u32, _>::uninit((3, 4))?;
     array.slice(s![1, ..]).broadcast((3, 4))?.snapshot_into(&stream, &mut rows)?;
     assert_eq!(rows.host()?, table().row(1).broadcast((3, 4)).expect("it fits"));
-    assert_eq!(array.residency().host(), Validity::Stale);
+    assert_eq!(array.residency().host(), Stale);
     Ok(())
 }
 
@@ -140,13 +134,12 @@ fn a_part_is_copied_into_another_part_of_its_array() -> Result<()> {
         add().launch_on(&device.stream(), Grid::cover(12), (10, &mut array))?;
         let (from, mut to) = array.multi_slice_mut((s![0, ..], s![2, ..]));
         from.snapshot_into(&device.new_stream()?, &mut to)?;
-        assert_eq!(to.residency().host(), Validity::Valid);
-        assert_eq!(from.residency().host(), Validity::Stale);
+        assert_eq!(to.residency().host(), Valid);
+        assert_eq!(from.residency().host(), Stale);
         add().launch_on(&device.stream(), Grid::cover(12), (1, &mut array))?;
         let expected = [11, 12, 13, 14, 15, 16, 17, 18, 11, 12, 13, 14];
         assert_eq!(array.host()?.iter().copied().collect::<Vec<_>>(), expected, "seed {seed}");
-        let hazards = device.emulation().expect("emulated").hazards();
-        assert!(hazards.is_empty(), "seed {seed}: {hazards:?}");
+        assert_ordered_under(seed, &device);
     }
     Ok(())
 }
@@ -191,7 +184,7 @@ fn a_refused_call_of_the_driver_changes_neither_array() -> Result<()> {
 /// The source still has what did not arrive.
 #[test]
 fn a_copy_that_fails_late_loses_the_memory_and_can_be_repeated() -> Result<()> {
-    let fault = Fault::nth(1).of(resident::emulation::CallKind::Download).late();
+    let fault = Fault::nth(1).of(CallKind::Download).late();
     let device = Device::emulated(Emulation::new().fail(fault));
     let array = table_on(&device)?;
     let mut message = PinnedArray::from_array(Array2::from_elem((3, 4), 9))?;

@@ -1,18 +1,17 @@
 //! Whole arrays: every number of dimensions, every layout, every size of element.
 
+use super::prelude::*;
 use resident::ndarray::{Array, ArrayD, Axis, Dimension, IxDyn, ShapeBuilder, arr0};
 use resident::{Error, Result, SmartArray, Validity};
 
-use super::lab::Lab;
-use super::values::{Sample, bytes, copies, make_newest, numbered, value};
-
 /// Asserts that an upload and a download preserve the contents.
-fn assert_round_trip<T: Sample, D: Dimension>(lab: &Lab<'_>, contents: Array<T, D>) -> Result<()> {
+fn assert_round_trip<T: Sample, D: Dimension>(lab: &Lab, contents: Array<T, D>) -> Result<()> {
     let len_bytes = (contents.len() * size_of::<T>()) as u64;
     let mut array = SmartArray::from(contents.clone());
     make_newest(&mut array, &lab.stream())?;
-    assert_eq!(array.residency().host(), Validity::Stale, "{:?}", contents.shape());
+    assert_eq!(array.residency().host(), Stale, "{:?}", contents.shape());
     assert_eq!(array.host()?.view(), contents.view(), "{:?}", contents.shape());
+    assert_eq!(validity(&array.residency(), &lab.device()), [Valid; 2]);
     assert_eq!(bytes(array.traffic()), [len_bytes, len_bytes, 0]);
     assert_eq!(copies(array.traffic()), [1, 1, 0]);
     Ok(())
@@ -30,7 +29,7 @@ const SHAPES: [&[usize]; 8] = [
 ];
 
 pub(crate) fn arrays_of_one_to_seven_dimensions_are_uploaded_and_downloaded(
-    lab: &Lab<'_>,
+    lab: &Lab,
 ) -> Result<()> {
     for shape in SHAPES {
         assert_round_trip(lab, numbered::<u32, _>(IxDyn(shape), 1))?;
@@ -38,7 +37,7 @@ pub(crate) fn arrays_of_one_to_seven_dimensions_are_uploaded_and_downloaded(
     assert_round_trip(lab, numbered::<f64, _>((2, 2, 1, 3, 2, 2), 1).mapv(|_| 1.5))
 }
 
-pub(crate) fn arrays_in_any_axis_order_are_uploaded_and_downloaded(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn arrays_in_any_axis_order_are_uploaded_and_downloaded(lab: &Lab) -> Result<()> {
     for shape in SHAPES {
         assert_round_trip(lab, numbered::<u16, _>(IxDyn(shape).f(), 1))?;
         let mut turned: ArrayD<u16> = numbered(IxDyn(shape), 2);
@@ -50,8 +49,8 @@ pub(crate) fn arrays_in_any_axis_order_are_uploaded_and_downloaded(lab: &Lab<'_>
     Ok(())
 }
 
-pub(crate) fn elements_of_all_sizes_are_uploaded_and_downloaded(lab: &Lab<'_>) -> Result<()> {
-    fn both<T: Sample>(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn elements_of_all_sizes_are_uploaded_and_downloaded(lab: &Lab) -> Result<()> {
+    fn both<T: Sample>(lab: &Lab) -> Result<()> {
         assert_round_trip(lab, numbered::<T, _>(1001, 5))?;
         assert_round_trip(lab, numbered::<T, _>((9, 7, 5).f(), 5))
     }
@@ -65,7 +64,7 @@ pub(crate) fn elements_of_all_sizes_are_uploaded_and_downloaded(lab: &Lab<'_>) -
     both::<[u8; 29]>(lab)
 }
 
-pub(crate) fn an_array_without_dimensions_is_one_element(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn an_array_without_dimensions_is_one_element(lab: &Lab) -> Result<()> {
     assert_round_trip(lab, arr0(7_u64))?;
     let mut array = SmartArray::from(arr0(7_u64));
     make_newest(&mut array, &lab.stream())?;
@@ -75,7 +74,7 @@ pub(crate) fn an_array_without_dimensions_is_one_element(lab: &Lab<'_>) -> Resul
     Ok(())
 }
 
-pub(crate) fn what_has_no_element_never_reaches_a_device(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn what_has_no_element_never_reaches_a_device(lab: &Lab) -> Result<()> {
     let before = lab.device().memory().in_use;
     let mut array = SmartArray::<f32, _>::zeros((3, 0, 2));
     make_newest(&mut array, &lab.stream())?;
@@ -90,13 +89,14 @@ pub(crate) fn what_has_no_element_never_reaches_a_device(lab: &Lab<'_>) -> Resul
     Ok(())
 }
 
-pub(crate) fn a_guard_says_what_it_guards(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn a_guard_says_what_it_guards(lab: &Lab) -> Result<()> {
     let stream = lab.new_stream()?;
     let mut array = SmartArray::from(numbered::<u64, _>((6, 5), 0));
     let guard = array.gpu_mut_on(&stream)?;
     assert_eq!((guard.len(), guard.shape(), guard.strides()), (30, &[6, 5][..], &[5, 1][..]));
     assert_eq!((guard.stream(), guard.device()), (stream.clone(), lab.device()));
     let whole = guard.address();
+    assert!(!guard.is_empty() && format!("{guard:?}").contains("DeviceMut"));
     drop(guard);
     let part = array.slice(resident::ndarray::s![2..;2, 1..3]);
     let part = part.gpu_on(&stream)?;
@@ -104,11 +104,12 @@ pub(crate) fn a_guard_says_what_it_guards(lab: &Lab<'_>) -> Result<()> {
         (part.shape(), part.strides(), part.address()),
         (&[2, 2][..], &[10, 1][..], whole + 8 * 11)
     );
+    assert!(format!("{part:?}").contains("DeviceRef"));
     assert_eq!(whole % align_of::<u64>() as u64, 0, "elements are aligned");
     Ok(())
 }
 
-pub(crate) fn an_address_stays_for_the_life_of_the_array(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn an_address_stays_for_the_life_of_the_array(lab: &Lab) -> Result<()> {
     let mut array = SmartArray::from(numbered::<u32, _>(100, 0));
     let address = array.gpu_on(&lab.stream())?.address();
     array.fill(7)?;
@@ -120,10 +121,8 @@ pub(crate) fn an_address_stays_for_the_life_of_the_array(lab: &Lab<'_>) -> Resul
     Ok(())
 }
 
-pub(crate) fn single_elements_are_read_and_written_where_they_are_newest(
-    lab: &Lab<'_>,
-) -> Result<()> {
-    fn each<T: Sample>(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn single_elements_are_read_and_written_where_they_are_newest(lab: &Lab) -> Result<()> {
+    fn each<T: Sample>(lab: &Lab) -> Result<()> {
         let mut contents = numbered::<T, _>((5, 4, 3), 0);
         let mut array = SmartArray::from(contents.clone());
         make_newest(&mut array, &lab.stream())?;
@@ -133,7 +132,7 @@ pub(crate) fn single_elements_are_read_and_written_where_they_are_newest(
             array.set(index, contents[index])?;
             assert_eq!(array.get(index)?, contents[index]);
         }
-        assert_eq!(array.residency().host(), Validity::Stale);
+        assert_eq!(array.residency().host(), Stale);
         assert_eq!(array.host()?.view(), contents.view());
         Ok(())
     }
@@ -144,23 +143,21 @@ pub(crate) fn single_elements_are_read_and_written_where_they_are_newest(
     each::<[u8; 3]>(lab)
 }
 
-pub(crate) fn what_was_never_written_cannot_be_read(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn what_was_never_written_cannot_be_read(lab: &Lab) -> Result<()> {
     let array = SmartArray::<f32, _>::uninit((4, 4));
     assert!(matches!(array.gpu_on(&lab.stream()).map(drop), Err(Error::Uninitialised { .. })));
     assert!(matches!(array.prefetch(&lab.stream()), Err(Error::Uninitialised { .. })));
-    assert_eq!(array.residency().on(&lab.device()), Validity::Absent);
+    assert_eq!(array.residency().on(&lab.device()), Absent);
     Ok(())
 }
 
-pub(crate) fn an_overwrite_moves_nothing(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn an_overwrite_moves_nothing(lab: &Lab) -> Result<()> {
     let mut array = SmartArray::from(numbered::<u32, _>(1000, 0));
     drop(array.gpu_overwrite_on(&lab.stream())?);
-    assert_eq!(
-        (array.residency().host(), array.residency().on(&lab.device())),
-        (Validity::Stale, Validity::Valid)
-    );
+    assert_eq!(validity(&array.residency(), &lab.device()), [Stale, Valid]);
     assert_eq!(bytes(array.traffic()), [0; 3]);
     array.host_overwrite()?.fill(3);
+    assert_eq!(validity(&array.residency(), &lab.device()), [Valid, Stale]);
     assert_eq!((array.host()?.sum(), bytes(array.traffic())), (3000, [0; 3]));
     Ok(())
 }

@@ -1,32 +1,26 @@
 //! Assignments: parts of arrays copied on the device.
 
-use resident::ndarray::{Axis, Ix2, s};
-use resident::{DeviceArray, Result, SmartArray, Validity};
+use super::prelude::*;
 
-use super::lab::Lab;
-use super::values::{bytes, make_newest, numbered};
-
-fn on_device(lab: &Lab<'_>, first: usize) -> Result<SmartArray<u32, Ix2>> {
+fn on_device(lab: &Lab, first: usize) -> Result<SmartArray<u32, Ix2>> {
     let mut array = SmartArray::from(numbered::<u32, _>((24, 20), first));
     make_newest(&mut array, &lab.stream())?;
     Ok(array)
 }
 
-pub(crate) fn whole_arrays_are_assigned_on_the_device(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn whole_arrays_are_assigned_on_the_device(lab: &Lab) -> Result<()> {
     let source = on_device(lab, 0)?;
     let mut target = SmartArray::<u32, _>::uninit((24, 20));
     target.assign(&source)?;
-    assert_eq!(
-        (target.residency().on(&lab.device()), bytes(target.traffic())),
-        (Validity::Valid, [0; 3])
-    );
+    assert_eq!(validity(&target.residency(), &lab.device()), [Absent, Valid]);
+    assert_eq!(bytes(target.traffic()), [0; 3]);
     make_newest(&mut target, &lab.stream())?;
     assert_eq!(*target.host()?, numbered::<u32, _>((24, 20), 0));
     assert_eq!(bytes(source.traffic()), [1920, 0, 0]);
     Ok(())
 }
 
-pub(crate) fn parts_are_assigned_on_the_device(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn parts_are_assigned_on_the_device(lab: &Lab) -> Result<()> {
     let (source, mut target) = (on_device(lab, 0)?, on_device(lab, 5000)?);
     let (from, mut to) = (numbered::<u32, _>((24, 20), 0), numbered::<u32, _>((24, 20), 5000));
     target.slice_mut(s![2..6, 3..9]).assign(&source.slice(s![10..14, ..6]))?;
@@ -39,9 +33,7 @@ pub(crate) fn parts_are_assigned_on_the_device(lab: &Lab<'_>) -> Result<()> {
     Ok(())
 }
 
-pub(crate) fn transposed_and_reversed_parts_are_assigned_on_the_device(
-    lab: &Lab<'_>,
-) -> Result<()> {
+pub(crate) fn transposed_and_reversed_parts_are_assigned_on_the_device(lab: &Lab) -> Result<()> {
     let (from, mut to) = (numbered::<u32, _>((20, 24), 0), numbered::<u32, _>((24, 20), 5000));
     let mut source = SmartArray::from(from.clone().reversed_axes());
     let mut target = on_device(lab, 5000)?;
@@ -59,7 +51,7 @@ pub(crate) fn transposed_and_reversed_parts_are_assigned_on_the_device(
     Ok(())
 }
 
-pub(crate) fn disjoint_parts_of_one_array_are_assigned(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn disjoint_parts_of_one_array_are_assigned(lab: &Lab) -> Result<()> {
     let (mut array, mut expected) = (on_device(lab, 0)?, numbered::<u32, _>((24, 20), 0));
     let stream = lab.new_stream()?;
     let (upper, mut lower) = array.split_at_mut(Axis(0), 12);
@@ -77,7 +69,7 @@ pub(crate) fn disjoint_parts_of_one_array_are_assigned(lab: &Lab<'_>) -> Result<
 }
 
 /// Along one and two repeated axes, in any place of the shape, to strided and turned parts.
-pub(crate) fn repeated_elements_are_assigned_on_the_device(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn repeated_elements_are_assigned_on_the_device(lab: &Lab) -> Result<()> {
     let (from, mut to) = (numbered::<u32, _>((24, 20), 0), numbered::<u32, _>((24, 20), 5000));
     let (source, mut target) = (on_device(lab, 0)?, on_device(lab, 5000)?);
     let row = source.row(3);
@@ -102,7 +94,7 @@ pub(crate) fn repeated_elements_are_assigned_on_the_device(lab: &Lab<'_>) -> Res
     Ok(())
 }
 
-pub(crate) fn a_clone_stays_where_its_original_is(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn a_clone_stays_where_its_original_is(lab: &Lab) -> Result<()> {
     let mut original = on_device(lab, 0)?;
     original.slice_mut(s![20.., ..]).host_overwrite()?.fill(1);
     let clone = original.try_clone()?;
@@ -114,7 +106,7 @@ pub(crate) fn a_clone_stays_where_its_original_is(lab: &Lab<'_>) -> Result<()> {
     Ok(())
 }
 
-pub(crate) fn volumes_are_assigned_on_the_device(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn volumes_are_assigned_on_the_device(lab: &Lab) -> Result<()> {
     let (from, mut to) = (numbered::<u16, _>((9, 8, 7), 0), numbered::<u16, _>((6, 7, 9), 3000));
     let (mut source, mut target) = (SmartArray::from(from.clone()), SmartArray::from(to.clone()));
     make_newest(&mut source, &lab.stream())?;
@@ -132,17 +124,19 @@ pub(crate) fn volumes_are_assigned_on_the_device(lab: &Lab<'_>) -> Result<()> {
     Ok(())
 }
 
-pub(crate) fn an_assignment_from_the_host_to_a_stream(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn an_assignment_from_the_host_to_a_stream(lab: &Lab) -> Result<()> {
     let source = SmartArray::from(numbered::<u32, _>((24, 20), 0));
     let mut target = SmartArray::<u32, _>::uninit((24, 20));
     target.assign_on(&lab.new_stream()?, &source)?;
-    assert_eq!(
-        (target.residency().host(), target.residency().on(&lab.device())),
-        (Validity::Absent, Validity::Valid)
-    );
+    assert_eq!(validity(&target.residency(), &lab.device()), [Absent, Valid]);
     assert_eq!(*target.host()?, numbered::<u32, _>((24, 20), 0));
+    let mut on_host = SmartArray::<u32, _>::uninit((24, 20));
+    on_host.assign(&source)?;
+    assert_eq!(validity(&on_host.residency(), &lab.device()), [Valid, Absent]);
     let constant = SmartArray::<u32, _>::full((24, 20), 4);
+    let before = target.traffic();
     target.slice_mut(s![..;2, ..]).assign_on(&lab.stream(), &constant.slice(s![..12, ..]))?;
+    assert_eq!(target.traffic(), before);
     assert_eq!(target.host()?.slice(s![..;2, ..]).sum(), 4 * 12 * 20);
     Ok(())
 }

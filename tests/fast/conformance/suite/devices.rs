@@ -3,24 +3,20 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
+use super::prelude::*;
 use resident::audit::{self, Implicit};
 use resident::ndarray::{Ix2, Ix4, SliceInfo, SliceInfoElem, s};
 use resident::{Error, Result, SmartArray, Validity};
-
-use super::gates::Gate;
-use super::kernels::{accumulate, add, gated, gated_copy, over};
-use super::lab::Lab;
-use super::values::{bytes, counting, make_newest, numbered};
 
 const LEN: usize = 64;
 
 /// The type of `s!` with one slice for each axis.
 type Part<D, const N: usize> = SliceInfo<[SliceInfoElem; N], D, D>;
 
-pub(crate) fn an_array_moves_between_devices(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn an_array_moves_between_devices(lab: &Lab) -> Result<()> {
     let Some([one, other]) = lab.pair() else { return Ok(()) };
-    for len in [1, 1000, 6 << 20] {
-        let mut array = SmartArray::from(counting(len));
+    for len in [1, 1000, LARGE] {
+        let mut array = numbers(len);
         for turn in 1..4 {
             make_newest(&mut array, &one.stream())?;
             make_newest(&mut array, &other.stream())?;
@@ -32,7 +28,7 @@ pub(crate) fn an_array_moves_between_devices(lab: &Lab<'_>) -> Result<()> {
     Ok(())
 }
 
-pub(crate) fn parts_move_between_devices(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn parts_move_between_devices(lab: &Lab) -> Result<()> {
     let Some([one, other]) = lab.pair() else { return Ok(()) };
     let contents = numbered::<u32, _>((20, 30), 0);
     let mut array = SmartArray::from(contents.clone());
@@ -45,12 +41,12 @@ pub(crate) fn parts_move_between_devices(lab: &Lab<'_>) -> Result<()> {
         moved += 4 * contents.slice(part).len() as u64;
         assert_eq!(bytes(array.traffic()), [2400, 0, moved]);
     }
-    assert_eq!(array.residency().on(&other), Validity::Partial { valid_bytes: moved });
+    assert_eq!(array.residency().on(&other), Partial { valid_bytes: moved });
     assert_eq!(*array.host()?, contents);
     Ok(())
 }
 
-pub(crate) fn boxes_of_volumes_move_between_devices(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn boxes_of_volumes_move_between_devices(lab: &Lab) -> Result<()> {
     let Some([one, other]) = lab.pair() else { return Ok(()) };
     let contents = numbered::<u16, _>((5, 9, 8, 7), 0);
     let moves = |part: Part<Ix4, 4>| -> Result<()> {
@@ -67,19 +63,19 @@ pub(crate) fn boxes_of_volumes_move_between_devices(lab: &Lab<'_>) -> Result<()>
     moves(s![2..3, 3..8;2, ..;5, ..;6])
 }
 
-pub(crate) fn halves_on_two_devices_are_joined(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn halves_on_two_devices_are_joined(lab: &Lab) -> Result<()> {
     let Some([one, other]) = lab.pair() else { return Ok(()) };
-    let mut array = SmartArray::from(counting(LEN));
-    add(lab).launch_on(&one.stream(), over(40), (100, &mut array.slice_mut(s![..40]), 40))?;
-    add(lab).launch_on(&other.stream(), over(24), (200, &mut array.slice_mut(s![40..]), 24))?;
+    let mut array = numbers(LEN);
+    lab.add(&one.stream(), 100, &mut array.slice_mut(s![..40]))?;
+    lab.add(&other.stream(), 200, &mut array.slice_mut(s![40..]))?;
     let mut sum = SmartArray::<u32, _>::zeros(LEN);
-    accumulate(lab).launch_on(&other.new_stream()?, over(LEN), (&array, &mut sum, LEN as u64))?;
+    lab.accumulate(&other.new_stream()?, &array, &mut sum)?;
     assert_eq!(*sum.host()?, counting(LEN).mapv(|x| x + if x < 40 { 100 } else { 200 }));
     assert_eq!(bytes(array.traffic()), [256, 0, 160]);
     Ok(())
 }
 
-pub(crate) fn an_assignment_between_devices(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn an_assignment_between_devices(lab: &Lab) -> Result<()> {
     let Some([one, other]) = lab.pair() else { return Ok(()) };
     let (from, mut to) = (numbered::<u32, _>((12, 10), 0), numbered::<u32, _>((10, 12), 500));
     let (mut source, mut target) = (SmartArray::from(from.clone()), SmartArray::from(to.clone()));
@@ -91,15 +87,15 @@ pub(crate) fn an_assignment_between_devices(lab: &Lab<'_>) -> Result<()> {
     to.slice_mut(s![1, ..]).assign(&from.slice(s![..;-1, 9]));
     make_newest(&mut target, &other.stream())?;
     assert_eq!(*target.host()?, to);
-    assert_eq!(source.residency().on(&other), Validity::Absent, "the source is not copied");
+    assert_eq!(source.residency().on(&other), Absent, "the source is not copied");
+    assert_eq!(bytes(target.traffic())[2], 4 * (5 * 6 + 12), "only what is assigned");
     Ok(())
 }
 
-pub(crate) fn streams_of_two_devices_wait_for_each_other(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn streams_of_two_devices_wait_for_each_other(lab: &Lab) -> Result<()> {
     let Some([one, other]) = lab.pair() else { return Ok(()) };
     let gate = Gate::new();
-    let mut array = SmartArray::from(counting(LEN));
-    gated(lab).launch_on(&one.stream(), over(LEN), (gate.number(), &mut array, LEN as u64))?;
+    let _array = lab.gated_numbers(&one.stream(), &gate, LEN)?;
     other.stream().wait(&one.stream().record()?)?;
     let event = other.stream().record()?;
     assert!(!event.is_complete()?);
@@ -109,12 +105,11 @@ pub(crate) fn streams_of_two_devices_wait_for_each_other(lab: &Lab<'_>) -> Resul
     Ok(())
 }
 
-pub(crate) fn an_array_dropped_while_another_device_reads_it(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn an_array_dropped_while_another_device_reads_it(lab: &Lab) -> Result<()> {
     let Some([one, other]) = lab.pair() else { return Ok(()) };
     let gate = Gate::new();
-    let (mut array, mut target) =
-        (SmartArray::from(counting(LEN)), SmartArray::<u32, _>::uninit(LEN));
-    gated(lab).launch_on(&one.stream(), over(LEN), (gate.number(), &mut array, LEN as u64))?;
+    let (mut array, mut target) = (numbers(LEN), SmartArray::<u32, _>::uninit(LEN));
+    lab.gated(&one.stream(), &gate, &mut array)?;
     // Copies by way of the host wait for the kernel. Other copies are queued behind it meanwhile.
     let opening = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(50));
@@ -123,16 +118,16 @@ pub(crate) fn an_array_dropped_while_another_device_reads_it(lab: &Lab<'_>) -> R
     target.assign_on(&other.stream(), &array)?;
     drop(array);
     opening.join().expect("no panic");
-    assert_eq!(*target.host()?, counting(LEN).mapv(|x| x + 1));
+    assert_eq!(*target.host()?, counting(LEN) + 1);
     Ok(())
 }
 
-pub(crate) fn a_device_waits_for_those_who_read_its_memory(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn a_device_waits_for_those_who_read_its_memory(lab: &Lab) -> Result<()> {
     let Some([one, other]) = lab.pair() else { return Ok(()) };
     let gate = Gate::new();
-    let (mut held, mut array) = (SmartArray::from(counting(LEN)), SmartArray::from(counting(LEN)));
+    let (mut held, mut array) = (numbers(LEN), numbers(LEN));
     let visitor = other.new_stream()?;
-    gated(lab).launch_on(&visitor, over(LEN), (gate.number(), &mut held, LEN as u64))?;
+    lab.gated(&visitor, &gate, &mut held)?;
     make_newest(&mut array, &one.stream())?;
     array.prefetch(&visitor)?;
     let (tell, told) = mpsc::channel();
@@ -148,34 +143,28 @@ pub(crate) fn a_device_waits_for_those_who_read_its_memory(lab: &Lab<'_>) -> Res
     Ok(())
 }
 
-pub(crate) fn launches_on_two_devices_take_turns(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn launches_on_two_devices_take_turns(lab: &Lab) -> Result<()> {
     let Some(devices) = lab.pair() else { return Ok(()) };
-    let (add, copy) = (add(lab), gated_copy(lab));
     let open = Gate::new();
     open.open();
-    let (mut array, mut seen) =
-        (SmartArray::from(counting(LEN)), SmartArray::<u32, _>::uninit(LEN));
+    let (mut array, mut seen) = (numbers(LEN), SmartArray::<u32, _>::uninit(LEN));
     for turn in 0..20 {
-        add.launch_on(&devices[turn % 2].stream(), over(LEN), (1, &mut array, LEN as u64))?;
+        lab.add(&devices[turn % 2].stream(), 1, &mut array)?;
         if lab.has_gates() {
-            copy.launch_on(
-                &devices[(turn + 1) % 2].stream(),
-                over(LEN),
-                (open.number(), &array, &mut seen, LEN as u64),
-            )?;
+            lab.gated_copy(&devices[(turn + 1) % 2].stream(), &open, &array, &mut seen)?;
         }
     }
-    assert_eq!(*array.host()?, counting(LEN).mapv(|x| x + 20));
+    assert_eq!(*array.host()?, counting(LEN) + 20);
     if lab.has_gates() {
-        assert_eq!(*seen.host()?, counting(LEN).mapv(|x| x + 20));
+        assert_eq!(*seen.host()?, counting(LEN) + 20);
     }
     Ok(())
 }
 
 /// Whether the devices access each other or not.
-pub(crate) fn a_denied_copy_between_devices_is_not_made(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn a_denied_copy_between_devices_is_not_made(lab: &Lab) -> Result<()> {
     let Some([one, other]) = lab.pair() else { return Ok(()) };
-    let mut array = SmartArray::from(counting(LEN));
+    let mut array = numbers(LEN);
     make_newest(&mut array, &one.stream())?;
     let moved = array.traffic();
     {

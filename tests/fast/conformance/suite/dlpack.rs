@@ -2,21 +2,12 @@
 
 use std::sync::Arc;
 
+use super::prelude::*;
 use resident::dlpark::DlpackFlags;
 use resident::dlpark::ffi::{DLDataType, DLDevice};
 use resident::dlpark::versioned::Dlpack;
-use resident::ndarray::{Array1, Array2, Dimension, Ix1, Ix2, Order, array, s};
-use resident::{
-    Device, DeviceArray, DeviceKind, Error, ManagedArray, MappedArray, PinnedArray,
-    ReadOnlyDeviceArray, Result, SmartArray, Stream, with_mapped, with_pinned,
-};
-use support::eventually;
+use resident::{DeviceKind, ReadOnlyDeviceArray};
 use support::foreign::{ForeignMemory, Form, dl_device};
-
-use super::gates::Gate;
-use super::kernels::{accumulate, add_sized, gated, over, over_2d};
-use super::lab::Lab;
-use super::values::counting;
 
 const ROWS: [i64; 2] = [2, 3];
 
@@ -34,7 +25,7 @@ fn taken<D: Dimension>(stream: &Stream, tensor: Dlpack) -> Result<DeviceArray<u3
     unsafe { DeviceArray::from_dlpack_on(stream, tensor) }
 }
 
-pub(crate) fn memory_of_others_is_used_in_place_and_freed_once(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn memory_of_others_is_used_in_place_and_freed_once(lab: &Lab) -> Result<()> {
     let (device, stream) = (lab.device(), lab.new_stream()?);
     let memory = six(&device);
     let table = taken::<Ix2>(&stream, Form::rows(ROWS).tensor(&memory))?;
@@ -43,7 +34,7 @@ pub(crate) fn memory_of_others_is_used_in_place_and_freed_once(lab: &Lab<'_>) ->
     let address = coherent.gpu_on(&stream)?.address();
     assert!(!is_gpu(&device) || address == memory.address());
     let mut table = coherent.into_device(&device)?;
-    add_sized(lab).launch_on(&stream, over_2d(2, 3), (10, &mut table))?;
+    lab.add_sized(&stream, 10, &mut table)?;
     table.set((1, 0), 7)?;
     let pending = table.copy_to_host_on(&stream)?;
     drop(table);
@@ -55,7 +46,7 @@ pub(crate) fn memory_of_others_is_used_in_place_and_freed_once(lab: &Lab<'_>) ->
     Ok(())
 }
 
-pub(crate) fn tensors_of_any_layout_without_gaps_are_taken_over(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn tensors_of_any_layout_without_gaps_are_taken_over(lab: &Lab) -> Result<()> {
     let memory = ForeignMemory::of(&lab.device(), &[0, 1, 2, 3, 4, 5, 6, 7]);
     for (strides, offset_bytes, wanted) in [
         ([3, 1], 8, array![[2, 3, 4], [5, 6, 7]]),
@@ -82,7 +73,7 @@ pub(crate) fn tensors_of_any_layout_without_gaps_are_taken_over(lab: &Lab<'_>) -
     Ok(())
 }
 
-pub(crate) fn tensors_that_do_not_fit_are_refused_and_freed(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn tensors_that_do_not_fit_are_refused_and_freed(lab: &Lab) -> Result<()> {
     let (device, stream) = (lab.device(), lab.stream());
     let memory = six(&device);
     let refused = |stream: &Stream, words: &str, form: Form| {
@@ -117,6 +108,8 @@ pub(crate) fn tensors_that_do_not_fit_are_refused_and_freed(lab: &Lab<'_>) -> Re
     }
     let axes = taken::<Ix1>(&stream, rows.tensor(&memory)).expect_err("two axes");
     assert!(matches!(axes, Error::Shape { .. }), "{axes}");
+    let words = "expects a tensor of 1 axes, as the array's type says but got one of shape [2, 3]";
+    assert!(axes.to_string().contains(words), "{axes}");
     let empty = taken::<Ix2>(&stream, Form::rows([0, 3]).tensor(&memory))?;
     assert_eq!((empty.shape(), Arc::strong_count(&memory)), (&[0, 3][..], 1));
     // SAFETY: no array uses the memory.
@@ -124,14 +117,14 @@ pub(crate) fn tensors_that_do_not_fit_are_refused_and_freed(lab: &Lab<'_>) -> Re
     Ok(())
 }
 
-pub(crate) fn an_array_is_handed_out_in_place(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn an_array_is_handed_out_in_place(lab: &Lab) -> Result<()> {
     let (device, stream, other) = (lab.device(), lab.stream(), lab.new_stream()?);
     for waits in [true, false] {
         let table = DeviceArray::<u32, _>::full_on(&stream, (2, 3), 5)?;
         let coherent = SmartArray::from_device(table);
         let address = coherent.gpu_on(&stream)?.address();
         let mut table = coherent.into_device(&device)?;
-        add_sized(lab).launch_on(&stream, over_2d(2, 3), (4, &mut table))?;
+        lab.add_sized(&stream, 4, &mut table)?;
         let tensor: Dlpack =
             if waits { table.into_dlpack()? } else { table.into_dlpack_on(&other)? };
         let view = tensor.validate().expect("a tensor");
@@ -146,7 +139,7 @@ pub(crate) fn an_array_is_handed_out_in_place(lab: &Lab<'_>) -> Result<()> {
     Ok(())
 }
 
-pub(crate) fn memory_that_an_array_uses_is_not_taken_over(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn memory_that_an_array_uses_is_not_taken_over(lab: &Lab) -> Result<()> {
     let (device, stream) = (lab.device(), lab.stream());
     let memory = six(&device);
     let mut streams = vec![stream.clone()];
@@ -182,7 +175,7 @@ pub(crate) fn memory_that_an_array_uses_is_not_taken_over(lab: &Lab<'_>) -> Resu
 
 /// Six elements from an address of the host on, each of which an array uses, are taken over neither
 /// as memory of the CPU nor as that of the device.
-fn expect_in_use(lab: &Lab<'_>, first: *const u32) {
+fn expect_in_use(lab: &Lab, first: *const u32) {
     let mut places = vec![(Device::cpu().stream(), dl_device(&Device::cpu()))];
     places.push((lab.stream(), dl_device(&lab.device())));
     let elements = |offset: u64, len| (first.addr() as u64 + 4 * offset, Form::rows([1, len]));
@@ -205,7 +198,7 @@ fn expect_in_use(lab: &Lab<'_>, first: *const u32) {
     }
 }
 
-pub(crate) fn pinned_memory_of_an_array_is_not_taken_over(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn pinned_memory_of_an_array_is_not_taken_over(lab: &Lab) -> Result<()> {
     let _here = lab.device().enter();
     let pinned = PinnedArray::<u32, _>::zeros(6)?;
     expect_in_use(lab, pinned.host()?.as_ptr());
@@ -238,7 +231,7 @@ pub(crate) fn pinned_memory_of_an_array_is_not_taken_over(lab: &Lab<'_>) -> Resu
     Device::cpu().synchronize()
 }
 
-pub(crate) fn memory_that_the_host_accesses_too_comes_back(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn memory_that_the_host_accesses_too_comes_back(lab: &Lab) -> Result<()> {
     let (device, stream) = (lab.device(), lab.stream());
     let _here = device.enter();
     let contents = array![[0_u32, 1, 2], [3, 4, 5]];
@@ -261,7 +254,7 @@ fn returned(stream: &Stream, array: DeviceArray<u32, Ix2>) -> Result<DeviceArray
     taken(stream, array.into_dlpack()?)
 }
 
-pub(crate) fn memory_that_comes_back_counts_once_and_is_freed_once(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn memory_that_comes_back_counts_once_and_is_freed_once(lab: &Lab) -> Result<()> {
     let (device, stream) = (lab.device(), lab.stream());
     let memory = six(&device);
     let own = || DeviceArray::<u32, _>::full_on(&stream, (2, 3), 5);
@@ -285,7 +278,7 @@ pub(crate) fn memory_that_comes_back_counts_once_and_is_freed_once(lab: &Lab<'_>
     Ok(())
 }
 
-pub(crate) fn one_array_at_a_time_uses_memory_that_came_back(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn one_array_at_a_time_uses_memory_that_came_back(lab: &Lab) -> Result<()> {
     let (device, stream) = (lab.device(), lab.stream());
     let memory = six(&device);
     let array = taken::<Ix2>(&stream, Form::rows(ROWS).tensor(&memory))?;
@@ -310,17 +303,15 @@ pub(crate) fn one_array_at_a_time_uses_memory_that_came_back(lab: &Lab<'_>) -> R
 
 /// The tensor's consumer queues nothing here: what counts is that its stream follows the array's
 /// work, and that the memory is used again after the work on that stream.
-pub(crate) fn work_of_others_and_of_this_library_is_ordered_by_the_stream(
-    lab: &Lab<'_>,
-) -> Result<()> {
+pub(crate) fn work_of_others_and_of_this_library_is_ordered_by_the_stream(lab: &Lab) -> Result<()> {
     let (device, stream) = (lab.device(), lab.stream());
     let (producer, consumer) = (lab.new_stream()?, lab.new_stream()?);
     let memory = ForeignMemory::of(&device, &[0; 3000]);
-    let (gate, mut held) = (Gate::new(), SmartArray::from(counting(3000)));
+    let (gate, mut held) = (Gate::new(), numbers(3000));
     // The producer's work, which the array follows.
-    gated(lab).launch_on(&producer, over(3000), (gate.number(), &mut held, 3000))?;
+    lab.gated(&producer, &gate, &mut held)?;
     let mut table = taken::<Ix2>(&producer, Form::rows([50, 60]).tensor(&memory))?;
-    add_sized(lab).launch_on(&stream, over_2d(50, 60), (3, &mut table))?;
+    lab.add_sized(&stream, 3, &mut table)?;
     let tensor: Dlpack = table.into_dlpack_on(&consumer)?;
     if lab.has_gates() {
         assert!(!consumer.is_idle()?, "the consumer's stream waits for the array's work");
@@ -343,7 +334,7 @@ fn taken_read_only<D: Dimension>(
     unsafe { ReadOnlyDeviceArray::from_dlpack_on(stream, tensor) }
 }
 
-pub(crate) fn read_only_tensors_are_read_in_place(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn read_only_tensors_are_read_in_place(lab: &Lab) -> Result<()> {
     let (device, stream) = (lab.device(), lab.new_stream()?);
     let memory = six(&device);
     for flags in [DlpackFlags::READ_ONLY, DlpackFlags::empty()] {
@@ -358,7 +349,7 @@ pub(crate) fn read_only_tensors_are_read_in_place(lab: &Lab<'_>) -> Result<()> {
         let mut sums = DeviceArray::<u32, _>::full_on(&stream, 6, 10)?;
         let flat = table.t();
         let flat = flat.reshape(6, Order::RowMajor)?;
-        accumulate(lab).launch_on(&stream, over(6), (&flat, &mut sums, 6))?;
+        lab.accumulate(&stream, &flat, &mut sums)?;
         assert_eq!(sums.copy_to_host()?, array![10, 11, 12, 13, 14, 15]);
         // A clone is a handle, and no way leads to an array that may be written.
         let clone = table.clone();
@@ -376,11 +367,11 @@ pub(crate) fn read_only_tensors_are_read_in_place(lab: &Lab<'_>) -> Result<()> {
     Ok(())
 }
 
-pub(crate) fn a_read_only_array_is_read_by_others_and_by_the_program(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn a_read_only_array_is_read_by_others_and_by_the_program(lab: &Lab) -> Result<()> {
     let (device, stream, other) = (lab.device(), lab.stream(), lab.new_stream()?);
     for waits in [true, false] {
         let mut table = DeviceArray::<u32, _>::full_on(&stream, (2, 3), 5)?;
-        add_sized(lab).launch_on(&stream, over_2d(2, 3), (4, &mut table))?;
+        lab.add_sized(&stream, 4, &mut table)?;
         let table = ReadOnlyDeviceArray::from(table);
         let [first, second] = [&stream, &other]
             .map(|stream| if waits { table.to_dlpack() } else { table.to_dlpack_on(stream) });
@@ -416,7 +407,7 @@ pub(crate) fn a_read_only_array_is_read_by_others_and_by_the_program(lab: &Lab<'
 }
 
 /// The tensor's consumer has queued work on its stream when it calls the deleter.
-pub(crate) fn memory_is_written_after_the_work_of_those_who_read_it(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn memory_is_written_after_the_work_of_those_who_read_it(lab: &Lab) -> Result<()> {
     let (stream, consumer) = (lab.stream(), lab.new_stream()?);
     let mut table = DeviceArray::<u32, _>::full_on(&stream, 3000, 5)?;
     for _ in 0..2 {
@@ -430,8 +421,8 @@ pub(crate) fn memory_is_written_after_the_work_of_those_who_read_it(lab: &Lab<'_
         let tensor = shared.to_dlpack_on(&consumer)?;
         lab.device().synchronize()?;
         read(&readers[10..])?;
-        let (gate, mut held) = (Gate::new(), SmartArray::from(counting(3000)));
-        gated(lab).launch_on(&consumer, over(3000), (gate.number(), &mut held, 3000))?;
+        let (gate, mut held) = (Gate::new(), numbers(3000));
+        lab.gated(&consumer, &gate, &mut held)?;
         drop(tensor);
         table = shared.into_device_array().expect("the only handle");
         let written = lab.new_stream()?;

@@ -1,5 +1,6 @@
 //! Copies ahead of their use: prefetches and snapshots, awaited or not.
 
+use super::prelude::*;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -7,39 +8,29 @@ use std::sync::{Arc, mpsc};
 use std::task::{Context, Wake, Waker};
 use std::thread;
 
-use resident::ndarray::{Array1, s};
-use resident::{Pending, PinnedArray, Result, SmartArray, Validity};
-
-use super::gates::Gate;
-use super::kernels::{add, gated, over};
-use super::lab::Lab;
-use super::values::{bytes, counting, make_newest, numbered};
-use support::block_on::block_on;
-
 const LEN: usize = 64;
 
-pub(crate) fn a_prefetch_is_there_already(lab: &Lab<'_>) -> Result<()> {
-    let mut array = SmartArray::from(counting(LEN));
+pub(crate) fn a_prefetch_is_there_already(lab: &Lab) -> Result<()> {
+    let mut array = numbers(LEN);
     array.prefetch(&lab.new_stream()?)?;
-    assert_eq!(array.residency().on(&lab.device()), Validity::Valid);
-    add(lab).launch_on(&lab.stream(), over(LEN), (1, &mut array, LEN as u64))?;
+    assert_eq!(array.residency().on(&lab.device()), Valid);
+    lab.add(&lab.stream(), 1, &mut array)?;
     array.prefetch_host()?;
-    assert_eq!(array.residency().host(), Validity::Valid);
-    assert_eq!(*array.host()?, counting(LEN).mapv(|x| x + 1));
-    assert_eq!(bytes(array.traffic()), [256, 256, 0]);
+    assert_eq!(array.residency().host(), Valid);
+    assert_eq!(*array.host()?, counting(LEN) + 1);
+    assert_eq!((bytes(array.traffic()), copies(array.traffic())), ([256, 256, 0], [1, 1, 0]));
     Ok(())
 }
 
-pub(crate) fn a_prefetch_to_the_host_does_not_wait(lab: &Lab<'_>) -> Result<()> {
-    for len in [LEN, 3 << 20] {
+pub(crate) fn a_prefetch_to_the_host_does_not_wait(lab: &Lab) -> Result<()> {
+    for len in [LEN, LARGE] {
         let gate = Gate::new();
-        let mut array = SmartArray::from(counting(len));
-        gated(lab).launch_on(&lab.stream(), over(len), (gate.number(), &mut array, len as u64))?;
+        let array = lab.gated_numbers(&lab.stream(), &gate, len)?;
         array.prefetch_host()?;
         array.slice(s![3..9]).prefetch_host()?;
         assert!(!lab.stream().is_idle()?, "the call returned while the gate held the kernel");
         gate.open();
-        assert!(*array.host()? == counting(len).mapv(|x| x + 1));
+        assert!(*array.host()? == counting(len) + 1);
         assert_eq!(bytes(array.traffic()), [4 * len as u64, 4 * len as u64, 0]);
     }
     Ok(())
@@ -47,59 +38,59 @@ pub(crate) fn a_prefetch_to_the_host_does_not_wait(lab: &Lab<'_>) -> Result<()> 
 
 /// A download is in flight when another stream rewrites the array. The host must get the contents
 /// of the rewrite last, even if no call waited for the download.
-pub(crate) fn a_download_that_was_overtaken_arrives_first(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn a_download_that_was_overtaken_arrives_first(lab: &Lab) -> Result<()> {
     let _here = lab.device().enter();
-    let add = add(lab);
     for is_locked in [false, true] {
         let (one, other, third) = (lab.new_stream()?, lab.new_stream()?, lab.new_stream()?);
-        let (gate, mut array) = (Gate::new(), SmartArray::from(counting(LEN)));
-        gated(lab).launch_on(&one, over(LEN), (gate.number(), &mut array, LEN as u64))?;
+        let (gate, mut array) = (Gate::new(), numbers(LEN));
+        lab.gated(&one, &gate, &mut array)?;
         array.prefetch_host()?;
         if is_locked {
             array.page_lock()?;
         }
-        add.launch_on(&other, over(LEN), (10, &mut array, LEN as u64))?;
+        lab.add(&other, 10, &mut array)?;
         array.slice(s![..LEN / 2]).prefetch_host()?;
-        add.launch_on(&third, over(LEN), (100, &mut array, LEN as u64))?;
+        lab.add(&third, 100, &mut array)?;
         gate.open();
-        assert_eq!(*array.host()?, counting(LEN).mapv(|x| x + 111));
+        assert_eq!(*array.host()?, counting(LEN) + 111);
         // After a wait for the first two streams, all their work is complete.
         one.synchronize()?;
         other.synchronize()?;
-        assert_eq!(*array.host()?, counting(LEN).mapv(|x| x + 111), "page-locked: {is_locked}");
-        assert_eq!(array.into_array()?, counting(LEN).mapv(|x| x + 111));
+        assert_eq!(*array.host()?, counting(LEN) + 111, "page-locked: {is_locked}");
+        assert_eq!(array.into_array()?, counting(LEN) + 111);
     }
     Ok(())
 }
 
 /// The array is converted back after it was used on a stream for which no call waited.
-pub(crate) fn an_array_is_taken_back_from_all_streams(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn an_array_is_taken_back_from_all_streams(lab: &Lab) -> Result<()> {
     let _here = lab.device().enter();
-    let (one, other, add) = (lab.new_stream()?, lab.new_stream()?, add(lab));
-    let mut array = SmartArray::from(counting(LEN));
+    let [one, other] = lab.two_streams()?;
+    let mut array = numbers(LEN);
     array.page_lock()?;
     array.prefetch(&one)?;
-    add.launch_on(&other, over(LEN), (1, &mut array, LEN as u64))?;
-    assert_eq!(array.into_array()?, counting(LEN).mapv(|x| x + 1));
+    lab.add(&other, 1, &mut array)?;
+    assert_eq!(array.into_array()?, counting(LEN) + 1);
     Ok(())
 }
 
-pub(crate) fn a_snapshot_is_of_its_moment(lab: &Lab<'_>) -> Result<()> {
-    let (add, aside) = (add(lab), lab.new_stream()?);
-    let mut array = SmartArray::from(counting(LEN));
+pub(crate) fn a_snapshot_is_of_its_moment(lab: &Lab) -> Result<()> {
+    let aside = lab.new_stream()?;
+    let mut array = numbers(LEN);
     let mut taken = Vec::new();
     for _ in 0..20 {
-        add.launch_on(&lab.stream(), over(LEN), (1, &mut array, LEN as u64))?;
+        lab.add(&lab.stream(), 1, &mut array)?;
         taken.push(array.snapshot_on(&aside)?);
     }
-    assert_eq!(array.residency().host(), Validity::Stale);
+    assert_eq!(validity(&array.residency(), &lab.device()), [Stale, Valid]);
+    assert_eq!(copies(array.traffic()), [1, 20, 0]);
     for (turn, snapshot) in taken.into_iter().enumerate() {
         assert_eq!(snapshot.wait()?, counting(LEN).mapv(|x| x + turn as u32 + 1));
     }
     Ok(())
 }
 
-pub(crate) fn a_snapshot_of_parts_at_different_places(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn a_snapshot_of_parts_at_different_places(lab: &Lab) -> Result<()> {
     let mut expected = numbered::<u32, _>((12, 10), 0);
     let mut array = SmartArray::from(expected.clone());
     make_newest(&mut array.slice_mut(s![..;3, 2..7]), &lab.stream())?;
@@ -114,43 +105,42 @@ pub(crate) fn a_snapshot_of_parts_at_different_places(lab: &Lab<'_>) -> Result<(
     Ok(())
 }
 
-pub(crate) fn a_snapshot_outlives_its_array(lab: &Lab<'_>) -> Result<()> {
-    for len in [LEN, 3 << 20] {
+pub(crate) fn a_snapshot_outlives_its_array(lab: &Lab) -> Result<()> {
+    for len in [LEN, LARGE] {
         let gate = Gate::new();
-        let mut array = SmartArray::from(counting(len));
-        gated(lab).launch_on(&lab.stream(), over(len), (gate.number(), &mut array, len as u64))?;
+        let array = lab.gated_numbers(&lab.stream(), &gate, len)?;
         let snapshot = array.snapshot_on(&lab.new_stream()?)?;
         drop(array);
         gate.open();
-        assert!(snapshot.wait()? == counting(len).mapv(|x| x + 1));
+        assert!(snapshot.wait()? == counting(len) + 1);
     }
     Ok(())
 }
 
-pub(crate) fn snapshots_into_the_same_memory_are_of_their_moments(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn snapshots_into_the_same_memory_are_of_their_moments(lab: &Lab) -> Result<()> {
     let _here = lab.device().enter();
-    let (add, aside) = (add(lab), lab.new_stream()?);
-    for len in [LEN, 3 << 20] {
+    let aside = lab.new_stream()?;
+    for len in [LEN, LARGE] {
         let gate = Gate::new();
-        let mut array = SmartArray::from(counting(len));
+        let mut array = numbers(len);
         let mut memory = PinnedArray::<u32, _>::uninit(len)?;
-        gated(lab).launch_on(&lab.stream(), over(len), (gate.number(), &mut array, len as u64))?;
+        lab.gated(&lab.stream(), &gate, &mut array)?;
         array.snapshot_into(&aside, &mut memory)?;
-        add.launch_on(&lab.stream(), over(len), (10, &mut array, len as u64))?;
+        lab.add(&lab.stream(), 10, &mut array)?;
         assert!(!lab.has_gates() || !aside.is_idle()?, "the call returned before the kernel ran");
         gate.open();
-        assert!(*memory.host()? == counting(len).mapv(|x| x + 1));
+        assert!(*memory.host()? == counting(len) + 1);
         for turn in 2..6 {
             array.snapshot_into(&aside, &mut memory)?;
-            add.launch_on(&lab.stream(), over(len), (10, &mut array, len as u64))?;
+            lab.add(&lab.stream(), 10, &mut array)?;
             assert!(*memory.host()? == counting(len).mapv(|x| x + 10 * turn - 9));
         }
-        assert_eq!(array.residency().host(), Validity::Stale);
+        assert_eq!(array.residency().host(), Stale);
     }
     Ok(())
 }
 
-pub(crate) fn parts_of_any_layout_are_copied_into_the_same_memory(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn parts_of_any_layout_are_copied_into_the_same_memory(lab: &Lab) -> Result<()> {
     let _here = lab.device().enter();
     let expected = numbered::<u32, _>((40, 30), 0);
     let mut array = SmartArray::from(expected.clone());
@@ -167,43 +157,40 @@ pub(crate) fn parts_of_any_layout_are_copied_into_the_same_memory(lab: &Lab<'_>)
     Ok(())
 }
 
-pub(crate) fn a_snapshot_that_is_never_waited_for(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn a_snapshot_that_is_never_waited_for(lab: &Lab) -> Result<()> {
     let gate = Gate::new();
-    let mut array = SmartArray::from(counting(LEN));
-    gated(lab).launch_on(&lab.stream(), over(LEN), (gate.number(), &mut array, LEN as u64))?;
+    let array = lab.gated_numbers(&lab.stream(), &gate, LEN)?;
     (0..10).try_for_each(|_| array.snapshot_on(&lab.stream()).map(drop))?;
     gate.open();
     assert_eq!(array.host()?[0], 1);
     Ok(())
 }
 
-pub(crate) fn a_snapshot_is_awaited(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn a_snapshot_is_awaited(lab: &Lab) -> Result<()> {
     let gate = Gate::new();
-    let mut array = SmartArray::from(counting(LEN));
-    gated(lab).launch_on(&lab.stream(), over(LEN), (gate.number(), &mut array, LEN as u64))?;
+    let array = lab.gated_numbers(&lab.stream(), &gate, LEN)?;
     let mut pending = array.snapshot_on(&lab.stream())?;
     let first = Pin::new(&mut pending).poll(&mut Context::from_waker(Waker::noop()));
     assert!(!lab.has_gates() || first.is_pending());
     gate.open();
     if first.is_pending() {
-        assert_eq!(block_on(pending)?, counting(LEN).mapv(|x| x + 1));
+        assert_eq!(block_on(pending)?, counting(LEN) + 1);
     }
     Ok(())
 }
 
-pub(crate) fn many_snapshots_are_awaited_in_any_order(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn many_snapshots_are_awaited_in_any_order(lab: &Lab) -> Result<()> {
     let gates: Vec<Gate> = (0..6).map(|_| Gate::new()).collect();
     let mut waiting = Vec::new();
     for gate in &gates {
         let stream = lab.new_stream()?;
-        let mut array = SmartArray::from(counting(LEN));
-        gated(lab).launch_on(&stream, over(LEN), (gate.number(), &mut array, LEN as u64))?;
+        let array = lab.gated_numbers(&stream, &gate, LEN)?;
         let pending: Pending<Array1<u32>> = array.snapshot_on(&stream)?;
         waiting.push(thread::spawn(move || block_on(pending)));
     }
     gates.iter().rev().for_each(Gate::open);
     for thread in waiting {
-        assert_eq!(thread.join().expect("no panic")?, counting(LEN).mapv(|x| x + 1));
+        assert_eq!(thread.join().expect("no panic")?, counting(LEN) + 1);
     }
     Ok(())
 }
@@ -218,12 +205,11 @@ impl Wake for Bell {
     }
 }
 
-pub(crate) fn a_waker_is_woken_once_the_work_is_done(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn a_waker_is_woken_once_the_work_is_done(lab: &Lab) -> Result<()> {
     let gate = Gate::new();
     let (rung, ringing) = mpsc::channel();
     let bell = Arc::new(Bell(AtomicU32::new(0), rung));
-    let mut array = SmartArray::from(counting(LEN));
-    gated(lab).launch_on(&lab.stream(), over(LEN), (gate.number(), &mut array, LEN as u64))?;
+    let array = lab.gated_numbers(&lab.stream(), &gate, LEN)?;
     let mut pending = array.snapshot_on(&lab.stream())?;
     let waker = Waker::from(Arc::clone(&bell));
     if Pin::new(&mut pending).poll(&mut Context::from_waker(&waker)).is_ready() {
@@ -235,41 +221,36 @@ pub(crate) fn a_waker_is_woken_once_the_work_is_done(lab: &Lab<'_>) -> Result<()
     gate.open();
     ringing.recv().expect("it is woken");
     // The wake-up may have been for an earlier part of the work; in the end the snapshot is ready.
-    assert_eq!(block_on(pending)?, counting(LEN).mapv(|x| x + 1));
+    assert_eq!(block_on(pending)?, counting(LEN) + 1);
     Ok(())
 }
 
 /// Tasks wait for their own work, not for what is queued behind it on the same stream.
-pub(crate) fn tasks_are_woken_while_work_behind_theirs_waits(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn tasks_are_woken_while_work_behind_theirs_waits(lab: &Lab) -> Result<()> {
     let (first, behind, stream) = (Gate::new(), Gate::new(), lab.new_stream()?);
-    let (mut array, mut other) = (SmartArray::from(counting(LEN)), SmartArray::from(counting(LEN)));
-    let gated = gated(lab);
-    gated.launch_on(&stream, over(LEN), (first.number(), &mut array, LEN as u64))?;
+    let (mut array, mut other) = (numbers(LEN), numbers(LEN));
+    lab.gated(&stream, &first, &mut array)?;
     let (snapshot, done) = (array.snapshot_on(&stream)?, stream.done());
-    gated.launch_on(&stream, over(LEN), (behind.number(), &mut other, LEN as u64))?;
+    lab.gated(&stream, &behind, &mut other)?;
     first.open();
     block_on(done)?;
-    assert_eq!(block_on(snapshot)?, counting(LEN).mapv(|x| x + 1));
+    assert_eq!(block_on(snapshot)?, counting(LEN) + 1);
     assert!(!lab.has_gates() || !stream.is_idle()?, "the work behind waits");
     behind.open();
-    assert_eq!(*other.host()?, counting(LEN).mapv(|x| x + 1));
+    assert_eq!(*other.host()?, counting(LEN) + 1);
     Ok(())
 }
 
-pub(crate) fn an_array_dropped_in_flight(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn an_array_dropped_in_flight(lab: &Lab) -> Result<()> {
     let (gate, one, other) = (Gate::new(), lab.new_stream()?, lab.new_stream()?);
     let before = lab.device().memory().in_use;
-    let (mut array, mut last) = (SmartArray::from(counting(LEN)), SmartArray::from(counting(LEN)));
-    gated(lab).launch_on(&one, over(LEN), (gate.number(), &mut array, LEN as u64))?;
+    let (mut array, mut last) = (numbers(LEN), numbers(LEN));
+    lab.gated(&one, &gate, &mut array)?;
     last.assign_on(&other, &array)?;
     array.prefetch_host()?;
     drop(array);
-    assert_eq!(
-        lab.device().memory().in_use,
-        before + 256,
-        "its memory is freed while work uses it"
-    );
+    assert_eq!(lab.device().memory().in_use, before + 256, "freed while work uses it");
     gate.open();
-    assert_eq!(*last.host()?, counting(LEN).mapv(|x| x + 1));
+    assert_eq!(*last.host()?, counting(LEN) + 1);
     Ok(())
 }

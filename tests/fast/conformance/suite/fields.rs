@@ -6,18 +6,11 @@ use std::ops::Range;
 use proptest::collection::vec;
 use proptest::prelude::{Strategy, any};
 use resident::bytemuck::{Pod, Zeroable, bytes_of, pod_read_unaligned};
-use resident::ndarray::{
-    Array1, Array2, ArrayD, ArrayViewMutD, Axis, Dimension, IxDyn, ShapeBuilder, Zip, s,
-};
-use resident::{
-    Device, DeviceArray, Error, ManagedArray, MappedArray, PinnedArray, Result, SmartArray,
-    SmartViewMut, Stream, Validity, field, field_mut,
-};
+use resident::ndarray::{ArrayViewMutD, Zip};
+use resident::{field, field_mut};
 
-use super::kernels::{add_sized, copy_sized, over_2d};
-use super::lab::{Lab, with_checked_totals};
-use super::values::{Sample, bytes, make_newest, numbered, value};
-use super::views::{runner, slice_of};
+use super::prelude::*;
+use super::views::slice_of;
 
 /// A record with a field of fields, an array, and fields of 1, 4 and 8 bytes.
 #[repr(C)]
@@ -369,10 +362,10 @@ fn run(streams: &[Stream], (origin, shape, is_fortran, steps): Program) -> Resul
     Ok(())
 }
 
-pub(crate) fn fields_and_elements_move_exactly_their_stale_bytes(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn fields_and_elements_move_exactly_their_stale_bytes(lab: &Lab) -> Result<()> {
     let devices = lab.pair().map_or_else(|| vec![lab.device()], Vec::from);
     let streams: Vec<Stream> = devices.iter().map(Device::stream).collect();
-    let outcome = runner(600).run(&programs(), |program| {
+    let outcome = runner((120, 600), 10).run(&programs(), |program| {
         with_checked_totals(&devices, || run(&streams, program))
             .unwrap_or_else(|error| panic!("{error}"));
         Ok(())
@@ -385,23 +378,22 @@ fn table(rows: usize, columns: usize) -> Array2<Record> {
     numbered((rows, columns), 7)
 }
 
-pub(crate) fn kernels_take_fields_and_only_these_move(lab: &Lab<'_>) -> Result<()> {
-    let (add, copy) = (add_sized(lab), copy_sized(lab));
+pub(crate) fn kernels_take_fields_and_only_these_move(lab: &Lab) -> Result<()> {
     let (table, stream) = (table(20, 30), lab.stream());
     let mut records = SmartArray::from(table.clone());
     let mut ids = SmartArray::<u32, _>::uninit((20, 30));
     let id = field!(records, Record, id);
-    copy.launch_on(&stream, over_2d(20, 30), (&id, &mut ids))?;
+    lab.copy_sized(&stream, &id, &mut ids)?;
     assert_eq!(bytes(records.traffic()), [4 * 600, 0, 0]);
     assert_eq!(ids.host()?, table.mapv(|record| record.id));
 
     let mut x = field_mut!(records, Record, place.x);
     let odd = s![1..;2, ..;-3];
     let grid = over_2d(10, 10);
-    add.launch_on(&stream, grid, (5, &mut x.slice_mut(odd)))?;
+    lab.add_sized(&stream, 5, &mut x.slice_mut(odd))?;
     assert_eq!(bytes(records.traffic()), [4 * 700, 0, 0]);
     let host = records.residency().host();
-    assert_eq!(host, Validity::Partial { valid_bytes: 24 * 600 - 4 * 100 });
+    assert_eq!(host, Partial { valid_bytes: 24 * 600 - 4 * 100 });
     assert_eq!(field!(records, Record, place.y).host()?, table.mapv(|record| record.place.y));
     assert_eq!(bytes(records.traffic())[1], 0);
     let mut expected = table;
@@ -412,21 +404,24 @@ pub(crate) fn kernels_take_fields_and_only_these_move(lab: &Lab<'_>) -> Result<(
     assert_eq!(records.host()?, expected);
     assert_eq!(bytes(records.traffic()), [4 * 700, 4 * 100, 0]);
     let mut x = field_mut!(records, Record, place.x);
-    assert_eq!(add.compare(&lab.device(), grid, (5, &mut x.slice_mut(odd)), 0.0)?, None);
+    assert_eq!(
+        lab.kernels().add_sized.compare(&lab.device(), grid, (5, &mut x.slice_mut(odd)), 0.0)?,
+        None
+    );
     Ok(())
 }
 
-pub(crate) fn one_launch_takes_several_fields(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn one_launch_takes_several_fields(lab: &Lab) -> Result<()> {
     let mut records = SmartArray::from(table(9, 8));
     let expected = records.host()?.mapv(|record| Record { id: record.place.y, ..record });
     let (mut id, y) = field_mut!(records, Record, id, place.y);
-    copy_sized(lab).launch_on(&lab.stream(), over_2d(9, 8), (&y, &mut id))?;
+    lab.copy_sized(&lab.stream(), &y, &mut id)?;
     assert_eq!(records.host()?, expected);
     assert_eq!(bytes(records.traffic()), [4 * 72, 4 * 72, 0]);
     Ok(())
 }
 
-pub(crate) fn constants_of_records_are_filled_field_by_field(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn constants_of_records_are_filled_field_by_field(lab: &Lab) -> Result<()> {
     let (record, stream) = (value::<Record>(3), lab.stream());
     let mut records = SmartArray::full(50, record);
     let weights = field!(records, Record, weight).try_clone()?;
@@ -446,7 +441,7 @@ pub(crate) fn constants_of_records_are_filled_field_by_field(lab: &Lab<'_>) -> R
     Ok(())
 }
 
-pub(crate) fn a_field_is_written_before_the_others(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn a_field_is_written_before_the_others(lab: &Lab) -> Result<()> {
     let mut records = SmartArray::<Record, _>::uninit(40).named("records");
     let ids: SmartArray<u32, _> = SmartArray::from(numbered(40, 1));
     field_mut!(records, Record, id).assign_on(&lab.stream(), &ids)?;
@@ -460,7 +455,7 @@ pub(crate) fn a_field_is_written_before_the_others(lab: &Lab<'_>) -> Result<()> 
     Ok(())
 }
 
-pub(crate) fn device_records_have_fields(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn device_records_have_fields(lab: &Lab) -> Result<()> {
     let (record, stream) = (value::<Record>(5), lab.stream());
     let mut one = DeviceArray::<Record, _>::full_on(&stream, (), record)?;
     assert_eq!(field!(one, Record, weight).get(())?, record.weight);
@@ -472,7 +467,7 @@ pub(crate) fn device_records_have_fields(lab: &Lab<'_>) -> Result<()> {
     let table = table(6, 5);
     let mut records = DeviceArray::from_host_on(&stream, &table)?;
     let (mut id, x) = field_mut!(records, Record, id, place.x);
-    copy_sized(lab).launch_on(&stream, over_2d(6, 5), (&x, &mut id))?;
+    lab.copy_sized(&stream, &x, &mut id)?;
     let ids = field!(records, Record, id).copy_to_host()?;
     assert_eq!(ids, table.mapv(|record| record.place.x));
     let mut weights = field_mut!(records, Record, weight);
@@ -486,16 +481,15 @@ pub(crate) fn device_records_have_fields(lab: &Lab<'_>) -> Result<()> {
 }
 
 /// Of pinned memory only the bytes of the field move, of mapped memory none.
-pub(crate) fn fields_of_pinned_and_mapped_records(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn fields_of_pinned_and_mapped_records(lab: &Lab) -> Result<()> {
     let (device, stream, table) = (lab.device(), lab.stream(), table(6, 5));
     let _here = device.enter();
-    let grid = over_2d(6, 5);
     let plus_five = table.mapv(|mut record| {
         record.place.x = record.place.x.wrapping_add(5);
         record
     });
     let mut pinned = PinnedArray::from_array(table.clone())?;
-    add_sized(lab).launch_on(&stream, grid, (5, &mut field_mut!(pinned, Record, place.x)))?;
+    lab.add_sized(&stream, 5, &mut field_mut!(pinned, Record, place.x))?;
     assert_eq!(bytes(pinned.traffic()), [4 * 30, 0, 0]);
     assert_eq!(field!(pinned, Record, weight).host()?, table.mapv(|record| record.weight));
     assert_eq!(bytes(pinned.traffic()), [4 * 30, 0, 0]);
@@ -510,10 +504,10 @@ pub(crate) fn fields_of_pinned_and_mapped_records(lab: &Lab<'_>) -> Result<()> {
 
     let before = device.traffic();
     let mut mapped = MappedArray::from_array(table.clone())?;
-    add_sized(lab).launch_on(&stream, grid, (5, &mut field_mut!(mapped, Record, place.x)))?;
+    lab.add_sized(&stream, 5, &mut field_mut!(mapped, Record, place.x))?;
     assert_eq!(*mapped.host()?, plus_five);
     let (mut id, y) = field_mut!(mapped, Record, id, place.y);
-    copy_sized(lab).launch_on(&stream, grid, (&y, &mut id))?;
+    lab.copy_sized(&stream, &y, &mut id)?;
     assert_eq!(mapped.host()?.mapv(|record| record.id), table.mapv(|record| record.place.y));
     assert_eq!(field!(mapped, Record, weight).get((5, 4))?, table[(5, 4)].weight);
     assert_eq!(bytes(device.traffic() - before), [0; 3]);

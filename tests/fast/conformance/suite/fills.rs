@@ -1,14 +1,12 @@
 //! Fills, of elements of all sizes, and constants.
 
+use super::prelude::*;
 use resident::ndarray::{Array, Dimension, Ix2, ShapeBuilder, SliceArg, s};
 use resident::{Result, SmartArray, Validity, bytemuck};
 
-use super::lab::Lab;
-use super::values::{Sample, bytes, make_newest, numbered, value};
-
 /// Fills a part on the device, and checks the whole device copy.
 fn fills<T: Sample, D: Dimension, I: SliceArg<D> + Clone>(
-    lab: &Lab<'_>,
+    lab: &Lab,
     contents: Array<T, D>,
     part: I,
     with: T,
@@ -30,7 +28,7 @@ fn fills<T: Sample, D: Dimension, I: SliceArg<D> + Clone>(
 }
 
 /// Fills a whole array of this length.
-fn fills_whole<T: Sample>(lab: &Lab<'_>, len: usize, with: T) -> Result<()> {
+fn fills_whole<T: Sample>(lab: &Lab, len: usize, with: T) -> Result<()> {
     let mut array = SmartArray::<T, _>::full(len, with);
     make_newest(&mut array, &lab.stream())?;
     assert_eq!(bytes(array.traffic()), [0; 3], "a fill is no transfer");
@@ -57,8 +55,8 @@ fn each_pattern<T: Sample>(mut test: impl FnMut(T) -> Result<()>) -> Result<()> 
     test(value(3))
 }
 
-pub(crate) fn fills_of_all_sizes_of_elements(lab: &Lab<'_>) -> Result<()> {
-    fn of<T: Sample>(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn fills_of_all_sizes_of_elements(lab: &Lab) -> Result<()> {
+    fn of<T: Sample>(lab: &Lab) -> Result<()> {
         each_pattern::<T>(|with| {
             fills_whole(lab, 1, with)?;
             fills_whole(lab, 1003, with)
@@ -75,8 +73,8 @@ pub(crate) fn fills_of_all_sizes_of_elements(lab: &Lab<'_>) -> Result<()> {
     of::<[u16; 15]>(lab)
 }
 
-pub(crate) fn fills_of_parts_touch_nothing_else(lab: &Lab<'_>) -> Result<()> {
-    fn of<T: Sample>(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn fills_of_parts_touch_nothing_else(lab: &Lab) -> Result<()> {
+    fn of<T: Sample>(lab: &Lab) -> Result<()> {
         each_pattern::<T>(|with| {
             fills(lab, numbered((9, 11), 50), s![2..7, ..], with)?;
             fills(lab, numbered((9, 11), 50), s![2..7, 3..8], with)?;
@@ -94,8 +92,8 @@ pub(crate) fn fills_of_parts_touch_nothing_else(lab: &Lab<'_>) -> Result<()> {
     of::<[u64; 2]>(lab)
 }
 
-pub(crate) fn fills_of_volumes_and_of_more_axes(lab: &Lab<'_>) -> Result<()> {
-    fn of<T: Sample>(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn fills_of_volumes_and_of_more_axes(lab: &Lab) -> Result<()> {
+    fn of<T: Sample>(lab: &Lab) -> Result<()> {
         each_pattern::<T>(|with| {
             fills(lab, numbered((5, 6, 7), 50), s![1..4, 2..5, 1..;2], with)?;
             fills(lab, numbered((5, 6, 7), 50), s![..;2, ..;3, ..], with)?;
@@ -111,7 +109,7 @@ pub(crate) fn fills_of_volumes_and_of_more_axes(lab: &Lab<'_>) -> Result<()> {
 }
 
 /// The host writes the pattern up to 4 KiB, and copies on the device then double the filled part.
-pub(crate) fn fills_around_the_sizes_at_which_the_way_changes(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn fills_around_the_sizes_at_which_the_way_changes(lab: &Lab) -> Result<()> {
     for len_bytes in [4 << 10, 8 << 10, 64 << 10, 1 << 20] {
         for len in [len_bytes / 8 - 1, len_bytes / 8, len_bytes / 8 + 1] {
             fills_whole(lab, len, 0x0102_0304_0506_0708_u64)?;
@@ -122,7 +120,7 @@ pub(crate) fn fills_around_the_sizes_at_which_the_way_changes(lab: &Lab<'_>) -> 
 }
 
 /// Elements whose size exceeds their alignment may lie at any offset.
-pub(crate) fn a_fill_at_an_odd_offset(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn a_fill_at_an_odd_offset(lab: &Lab) -> Result<()> {
     fills(lab, numbered::<[u8; 4], _>((7, 5), 1), s![1..6, 1..4], [1, 2, 3, 4])?;
     let mut bytes = numbered::<u8, _>(100, 1);
     let mut array = SmartArray::from(bytes.clone());
@@ -136,7 +134,7 @@ pub(crate) fn a_fill_at_an_odd_offset(lab: &Lab<'_>) -> Result<()> {
     Ok(())
 }
 
-pub(crate) fn a_constant_moves_nothing(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn a_constant_moves_nothing(lab: &Lab) -> Result<()> {
     let mut array = SmartArray::from(numbered::<f64, _>((30, 30), 0).mapv(|_| 0.25));
     drop(array.gpu_on(&lab.stream())?);
     array.fill(1.5)?;
@@ -144,14 +142,14 @@ pub(crate) fn a_constant_moves_nothing(lab: &Lab<'_>) -> Result<()> {
     drop(array.gpu_on(&lab.new_stream()?)?);
     assert_eq!(array.host()?.sum(), 1350.0);
     array.fill_on(&lab.stream(), 2.0)?;
-    assert_eq!(array.residency().on(&lab.device()), Validity::Valid);
+    assert_eq!(array.residency().on(&lab.device()), Valid);
     assert_eq!(array.host()?.sum(), 1800.0);
     assert_eq!(bytes(array.traffic()), [7200, 0, 0]);
     Ok(())
 }
 
-pub(crate) fn a_fill_behind_a_write_and_a_write_behind_a_fill(lab: &Lab<'_>) -> Result<()> {
-    let (one, other) = (lab.new_stream()?, lab.new_stream()?);
+pub(crate) fn a_fill_behind_a_write_and_a_write_behind_a_fill(lab: &Lab) -> Result<()> {
+    let [one, other] = lab.two_streams()?;
     let mut array = SmartArray::<u64, Ix2>::zeros((50, 50));
     for turn in 0..20_u64 {
         array.slice_mut(s![..25, ..]).fill_on(&one, turn)?;
@@ -167,8 +165,8 @@ pub(crate) fn a_fill_behind_a_write_and_a_write_behind_a_fill(lab: &Lab<'_>) -> 
     Ok(())
 }
 
-pub(crate) fn single_elements_are_set_on_the_device(lab: &Lab<'_>) -> Result<()> {
-    fn of<T: Sample>(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn single_elements_are_set_on_the_device(lab: &Lab) -> Result<()> {
+    fn of<T: Sample>(lab: &Lab) -> Result<()> {
         let mut expected = numbered::<T, _>(64, 0);
         let mut array = SmartArray::from(expected.clone());
         make_newest(&mut array, &lab.stream())?;

@@ -3,23 +3,10 @@
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
-use resident::ndarray::Ix1;
-use resident::{Error, HostFunction, Result, SmartArray, Stream};
-
-use super::gates::Gate;
-use super::kernels::{add, gated, over};
-use super::lab::Lab;
-use super::values::counting;
-use support::block_on::block_on;
+use super::prelude::*;
+use resident::HostFunction;
 
 const LEN: usize = 64;
-
-/// Queues work that adds one to an array once the gate is open.
-fn gated_array(lab: &Lab<'_>, stream: &Stream, gate: &Gate) -> Result<SmartArray<u32, Ix1>> {
-    let mut array = SmartArray::from(counting(LEN));
-    gated(lab).launch_on(stream, over(LEN), (gate.number(), &mut array, LEN as u64))?;
-    Ok(array)
-}
 
 /// A function that sends when it starts and then waits.
 fn blocked(stream: &Stream) -> Result<(HostFunction<()>, mpsc::Receiver<()>, mpsc::Sender<()>)> {
@@ -31,25 +18,25 @@ fn blocked(stream: &Stream) -> Result<(HostFunction<()>, mpsc::Receiver<()>, mps
     Ok((function, has_started, end))
 }
 
-pub(crate) fn a_host_function_runs_after_the_work_before_it(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn a_host_function_runs_after_the_work_before_it(lab: &Lab) -> Result<()> {
     let (gate, stream) = (Gate::new(), lab.new_stream()?);
-    let array = gated_array(lab, &stream, &gate)?;
+    let array = lab.gated_numbers(&stream, &gate, LEN)?;
     let function = stream.launch_host_function(move || array.host().map(|view| view.to_owned()))?;
     if lab.has_gates() {
         thread::sleep(std::time::Duration::from_millis(5));
         assert!(!function.is_complete(), "the work waits at the gate");
     }
     gate.open();
-    assert_eq!(function.wait()??, counting(LEN).mapv(|x| x + 1));
+    assert_eq!(function.wait()??, counting(LEN) + 1);
     Ok(())
 }
 
-pub(crate) fn no_work_waits_for_a_host_function(lab: &Lab<'_>) -> Result<()> {
-    let (stream, add) = (lab.new_stream()?, add(lab));
+pub(crate) fn no_work_waits_for_a_host_function(lab: &Lab) -> Result<()> {
+    let stream = lab.new_stream()?;
     let (function, has_started, end) = blocked(&stream)?;
     has_started.recv().expect("it starts");
-    let mut array = SmartArray::from(counting(LEN));
-    add.launch_on(&stream, over(LEN), (1, &mut array, LEN as u64))?;
+    let mut array = numbers(LEN);
+    lab.add(&stream, 1, &mut array)?;
     stream.synchronize()?;
     assert_eq!(array.host()?[0], 1);
     assert!(!function.is_complete());
@@ -57,11 +44,11 @@ pub(crate) fn no_work_waits_for_a_host_function(lab: &Lab<'_>) -> Result<()> {
     function.wait()
 }
 
-pub(crate) fn host_functions_of_a_stream_run_in_order(lab: &Lab<'_>) -> Result<()> {
-    let (stream, add) = (lab.new_stream()?, add(lab));
-    let (seen, mut array) = (Arc::new(Mutex::new(Vec::new())), SmartArray::from(counting(LEN)));
+pub(crate) fn host_functions_of_a_stream_run_in_order(lab: &Lab) -> Result<()> {
+    let stream = lab.new_stream()?;
+    let (seen, mut array) = (Arc::new(Mutex::new(Vec::new())), numbers(LEN));
     for number in 0..50 {
-        add.launch_on(&stream, over(LEN), (1, &mut array, LEN as u64))?;
+        lab.add(&stream, 1, &mut array)?;
         let seen = Arc::clone(&seen);
         // Dropping the handle does not stop the function.
         drop(stream.launch_host_function(move || seen.lock().expect("no panic").push(number))?);
@@ -71,11 +58,11 @@ pub(crate) fn host_functions_of_a_stream_run_in_order(lab: &Lab<'_>) -> Result<(
     Ok(())
 }
 
-pub(crate) fn a_host_function_may_call_everything(lab: &Lab<'_>) -> Result<()> {
-    let (stream, add) = (lab.new_stream()?, add(lab));
-    let mut array = SmartArray::from(counting(LEN));
-    add.launch_on(&stream, over(LEN), (1, &mut array, LEN as u64))?;
-    let inner = stream.clone();
+pub(crate) fn a_host_function_may_call_everything(lab: &Lab) -> Result<()> {
+    let stream = lab.new_stream()?;
+    let mut array = numbers(LEN);
+    lab.add(&stream, 1, &mut array)?;
+    let (inner, add) = (stream.clone(), lab.kernels().add.clone());
     let function = stream.launch_host_function(move || {
         assert_eq!(array.host()?[0], 1);
         add.launch_on(&inner, over(LEN), (1, &mut array, LEN as u64))?;
@@ -88,9 +75,9 @@ pub(crate) fn a_host_function_may_call_everything(lab: &Lab<'_>) -> Result<()> {
     Ok(())
 }
 
-pub(crate) fn a_host_function_is_awaited(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn a_host_function_is_awaited(lab: &Lab) -> Result<()> {
     let (gate, stream) = (Gate::new(), lab.new_stream()?);
-    let array = gated_array(lab, &stream, &gate)?;
+    let array = lab.gated_numbers(&stream, &gate, LEN)?;
     let mut function = stream.launch_host_function(|| 7)?;
     let waiting = stream.launch_host_function(|| 8)?;
     let waiting = thread::spawn(move || block_on(waiting));
@@ -103,7 +90,7 @@ pub(crate) fn a_host_function_is_awaited(lab: &Lab<'_>) -> Result<()> {
     Ok(())
 }
 
-pub(crate) fn host_functions_that_panic_harm_nothing(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn host_functions_that_panic_harm_nothing(lab: &Lab) -> Result<()> {
     struct PanicsWhenDropped;
     impl Drop for PanicsWhenDropped {
         fn drop(&mut self) {
@@ -125,7 +112,7 @@ pub(crate) fn host_functions_that_panic_harm_nothing(lab: &Lab<'_>) -> Result<()
     Ok(())
 }
 
-pub(crate) fn a_host_function_cannot_wait_for_itself(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn a_host_function_cannot_wait_for_itself(lab: &Lab) -> Result<()> {
     let (stream, other) = (lab.new_stream()?, lab.new_stream()?);
     let inner = stream.clone();
     let function = stream.launch_host_function(move || {
@@ -139,12 +126,11 @@ pub(crate) fn a_host_function_cannot_wait_for_itself(lab: &Lab<'_>) -> Result<()
     stream.launch_host_function(|| ())?.wait()
 }
 
-pub(crate) fn streams_with_host_functions_come_and_go(lab: &Lab<'_>) -> Result<()> {
-    let add = add(lab);
+pub(crate) fn streams_with_host_functions_come_and_go(lab: &Lab) -> Result<()> {
     let functions = (0..40)
         .map(|_| {
-            let (stream, mut array) = (lab.new_stream()?, SmartArray::from(counting(LEN)));
-            add.launch_on(&stream, over(LEN), (1, &mut array, LEN as u64))?;
+            let (stream, mut array) = (lab.new_stream()?, numbers(LEN));
+            lab.add(&stream, 1, &mut array)?;
             stream.launch_host_function(move || array.host().map(|view| view[1]))
         })
         .collect::<Result<Vec<_>>>()?;

@@ -1,24 +1,11 @@
 //! Memory that the host and a device both access: managed arrays, coherent arrays in mapped and
 //! managed memory, and arrays of the program that are mapped for a call.
 
-use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use resident::{Advice, MemoryLocation};
 
-use proptest::collection::vec;
-use proptest::prelude::{Strategy, any};
-use proptest::prop_oneof;
-use proptest::test_runner::{Config, FileFailurePersistence, RngSeed, TestRunner};
-
-use resident::ndarray::{Array1, Array2, Ix1, ShapeBuilder, Slice, s};
-use resident::{
-    Advice, Device, DeviceArray, Emulation, Error, ManagedArray, MappedArray, MemoryLocation,
-    Result, SmartArray, SmartViewMut, Stream, Validity, audit, with_mapped, with_pinned,
-};
-
-use super::gates::Gate;
-use super::kernels::{accumulate, add, add_sized, gated, gated_copy, over, over_2d};
-use super::lab::{Lab, with_checked_totals};
-use super::values::{bytes, counting, numbered};
+use super::host_memory::ends_after_the_work_in_flight;
+use super::prelude::*;
+use super::uses::{Home, KINDS, Kind, run_programs};
 
 /// Coherent arrays in each kind of memory that the host and the current device access.
 fn both_kinds(contents: &Array1<u32>) -> Result<[SmartArray<u32, Ix1>; 2]> {
@@ -27,7 +14,7 @@ fn both_kinds(contents: &Array1<u32>) -> Result<[SmartArray<u32, Ix1>; 2]> {
     Ok([SmartArray::from(mapped), SmartArray::from(managed)])
 }
 
-pub(crate) fn managed_arrays_are_used_in_place(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn managed_arrays_are_used_in_place(lab: &Lab) -> Result<()> {
     let (device, stream) = (lab.device(), lab.stream());
     let _here = device.enter();
     let (in_use, pinned) = (device.memory().in_use, device.memory().pinned);
@@ -37,7 +24,7 @@ pub(crate) fn managed_arrays_are_used_in_place(lab: &Lab<'_>) -> Result<()> {
     assert_eq!((array.strides(), array.host()?.as_array()), (contents.strides(), None));
     let (outcome, report) = audit::capture(|| {
         array.prefetch(&stream)?;
-        add_sized(lab).launch_on(&stream, over_2d(30, 20), (7, &mut array))?;
+        lab.add_sized(&stream, 7, &mut array)?;
         array.prefetch_host_on(&stream)?;
         assert_eq!(*array.host()?, contents.mapv(|value| value.wrapping_add(7)));
         array.host_mut().map(drop)
@@ -55,10 +42,10 @@ pub(crate) fn managed_arrays_are_used_in_place(lab: &Lab<'_>) -> Result<()> {
 }
 
 /// Zeros are written by the first who needs them, on either side.
-pub(crate) fn managed_zeros_are_zeros_on_either_side(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn managed_zeros_are_zeros_on_either_side(lab: &Lab) -> Result<()> {
     let _here = lab.device().enter();
     let mut there = ManagedArray::<u32, _>::zeros(3000)?;
-    add(lab).launch_on(&lab.new_stream()?, over(3000), (4, &mut there, 3000))?;
+    lab.add(&lab.new_stream()?, 4, &mut there)?;
     assert!(there.host()?.iter().all(|value| *value == 4));
     let here = ManagedArray::<u32, _>::zeros(3000)?;
     assert_eq!(here.host()?.sum(), 0);
@@ -67,7 +54,7 @@ pub(crate) fn managed_zeros_are_zeros_on_either_side(lab: &Lab<'_>) -> Result<()
     Ok(())
 }
 
-pub(crate) fn advice_on_managed_arrays_changes_no_contents(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn advice_on_managed_arrays_changes_no_contents(lab: &Lab) -> Result<()> {
     let device = lab.device();
     let _here = device.enter();
     let array = ManagedArray::from_array(counting(3000))?;
@@ -85,7 +72,7 @@ pub(crate) fn advice_on_managed_arrays_changes_no_contents(lab: &Lab<'_>) -> Res
     Ok(())
 }
 
-pub(crate) fn managed_memory_is_not_asked_for_beyond_what_is_free(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn managed_memory_is_not_asked_for_beyond_what_is_free(lab: &Lab) -> Result<()> {
     let device = lab.device();
     let _here = device.enter();
     let keeps = ManagedArray::<u8, _>::zeros(3 << 20)?;
@@ -101,7 +88,7 @@ pub(crate) fn managed_memory_is_not_asked_for_beyond_what_is_free(lab: &Lab<'_>)
     let kept = SmartArray::<u8, _>::from(vec![1; 3 << 20]);
     kept.prefetch(&lab.stream())?;
     let array = ManagedArray::<u8, _>::zeros(2 << 20)?;
-    assert_eq!(kept.residency().on(&device), Validity::Absent);
+    assert_eq!(kept.residency().on(&device), Absent);
     drop(array);
     device.set_memory_limit(None)?;
     let beyond = ManagedArray::<u8, _>::zeros(isize::MAX as usize);
@@ -109,7 +96,7 @@ pub(crate) fn managed_memory_is_not_asked_for_beyond_what_is_free(lab: &Lab<'_>)
     Ok(())
 }
 
-pub(crate) fn prefetches_are_refused_on_other_devices(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn prefetches_are_refused_on_other_devices(lab: &Lab) -> Result<()> {
     let Some([one, other]) = lab.pair() else { return Ok(()) };
     let _here = one.enter();
     let array = ManagedArray::<u32, _>::zeros(10)?;
@@ -120,15 +107,15 @@ pub(crate) fn prefetches_are_refused_on_other_devices(lab: &Lab<'_>) -> Result<(
 }
 
 /// The memory is freed after the work in flight, and after a prefetch.
-pub(crate) fn managed_arrays_are_dropped_in_flight(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn managed_arrays_are_dropped_in_flight(lab: &Lab) -> Result<()> {
     let _here = lab.device().enter();
-    let (gate, mut other) = (Gate::new(), SmartArray::from(counting(3000)));
+    let (gate, mut other) = (Gate::new(), numbers(3000));
     let stream = lab.new_stream()?;
-    gated(lab).launch_on(&stream, over(3000), (gate.number(), &mut other, 3000))?;
+    lab.gated(&stream, &gate, &mut other)?;
     for _ in 0..5 {
         let mut array = ManagedArray::from_array(counting(3000))?;
-        add(lab).launch_on(&stream, over(3000), (4, &mut array, 3000))?;
-        accumulate(lab).launch_on(&stream, over(3000), (&array, &mut other, 3000))?;
+        lab.add(&stream, 4, &mut array)?;
+        lab.accumulate(&stream, &array, &mut other)?;
         array.prefetch_host_on(&lab.stream())?;
         drop(array);
     }
@@ -138,24 +125,24 @@ pub(crate) fn managed_arrays_are_dropped_in_flight(lab: &Lab<'_>) -> Result<()> 
 }
 
 /// A coherent array in such memory is valid on both sides, and nothing moves between them.
-pub(crate) fn host_and_device_are_one_location(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn host_and_device_are_one_location(lab: &Lab) -> Result<()> {
     let (device, stream) = (lab.device(), lab.stream());
     let _here = device.enter();
     for mut array in both_kinds(&counting(3000))? {
         let (start, address) = (array.host()?.as_ptr(), array.gpu_on(&stream)?.address());
         for _ in 0..3 {
-            add(lab).launch_on(&stream, over(3000), (1, &mut array, 3000))?;
+            lab.add(&stream, 1, &mut array)?;
             let residency = array.residency();
-            assert_eq!([residency.host(), residency.on(&device)], [Validity::Valid; 2]);
+            assert_eq!([residency.host(), residency.on(&device)], [Valid; 2]);
             array.slice_mut(s![..100]).host_mut()?.mapv_inplace(|value| value + 1);
-            assert_eq!(array.residency().on(&device), Validity::Valid);
+            assert_eq!(array.residency().on(&device), Valid);
             array.page_lock()?;
             array.release_on(&device)?;
         }
         assert_eq!(array.get(5)?, 11);
         array.set(5, 0)?;
         array.fill(6)?;
-        add(lab).launch_on(&lab.new_stream()?, over(3000), (1, &mut array, 3000))?;
+        lab.add(&lab.new_stream()?, 1, &mut array)?;
         array.prefetch(&stream)?;
         array.prefetch_host()?;
         assert!(array.host()?.iter().all(|value| *value == 7));
@@ -173,7 +160,7 @@ pub(crate) fn host_and_device_are_one_location(lab: &Lab<'_>) -> Result<()> {
 }
 
 /// The device copy is the host's, so a full device does not evict it.
-pub(crate) fn what_is_in_place_is_never_evicted(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn what_is_in_place_is_never_evicted(lab: &Lab) -> Result<()> {
     let device = lab.device();
     let _here = device.enter();
     let len = 1 << 20;
@@ -183,7 +170,7 @@ pub(crate) fn what_is_in_place_is_never_evicted(lab: &Lab<'_>) -> Result<()> {
     let refused = large.prefetch(&lab.stream());
     assert!(matches!(refused, Err(Error::OutOfMemory { .. })), "{refused:?}");
     for array in [&mapped, &managed] {
-        assert_eq!(array.residency().on(&device), Validity::Valid);
+        assert_eq!(array.residency().on(&device), Valid);
         assert_eq!(*array.host()?, counting(len));
     }
     drop(managed);
@@ -194,13 +181,13 @@ pub(crate) fn what_is_in_place_is_never_evicted(lab: &Lab<'_>) -> Result<()> {
 }
 
 /// The host waits for kernels, also for those that other code queued for a guard.
-pub(crate) fn the_host_waits_for_all_uses_in_place(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn the_host_waits_for_all_uses_in_place(lab: &Lab) -> Result<()> {
     let _here = lab.device().enter();
     let stream = lab.new_stream()?;
     for mut array in both_kinds(&counting(3000))? {
         let gate = Gate::new();
-        gated(lab).launch_on(&stream, over(3000), (gate.number(), &mut array, 3000))?;
-        add(lab).launch_on(&lab.stream(), over(3000), (4, &mut array, 3000))?;
+        lab.gated(&stream, &gate, &mut array)?;
+        lab.add(&lab.stream(), 4, &mut array)?;
         gate.open();
         let snapshot = array.snapshot_on(&lab.stream())?;
         assert_eq!(array.host()?[7], 12);
@@ -208,7 +195,7 @@ pub(crate) fn the_host_waits_for_all_uses_in_place(lab: &Lab<'_>) -> Result<()> 
         assert_eq!(snapshot.wait()?, counting(3000) + 5);
         // A kernel that reads is waited for before the host writes.
         let (mut copy, gate) = (SmartArray::<u32, Ix1>::zeros(3000), Gate::new());
-        gated_copy(lab).launch_on(&stream, over(3000), (gate.number(), &array, &mut copy, 3000))?;
+        lab.gated_copy(&stream, &gate, &array, &mut copy)?;
         gate.open();
         array.host_overwrite()?.fill(0);
         assert_eq!(*copy.host()?, counting(3000) + 5);
@@ -216,13 +203,13 @@ pub(crate) fn the_host_waits_for_all_uses_in_place(lab: &Lab<'_>) -> Result<()> 
         std::mem::forget(array.gpu_mut_on(&stream)?);
         std::mem::forget(array.slice(s![..10]).gpu_on(&lab.stream())?);
         assert_eq!(array.host_mut()?.sum(), 0);
-        add(lab).launch_on(&stream, over(3000), (4, &mut array, 3000))?;
+        lab.add(&stream, 4, &mut array)?;
         assert_eq!(array.into_array()?.sum(), 12_000);
     }
     Ok(())
 }
 
-pub(crate) fn lent_arrays_are_mapped_for_the_call(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn lent_arrays_are_mapped_for_the_call(lab: &Lab) -> Result<()> {
     let (device, stream) = (lab.device(), lab.stream());
     let _here = device.enter();
     let (before, in_use) = (device.memory().pinned, device.memory().in_use);
@@ -232,14 +219,14 @@ pub(crate) fn lent_arrays_are_mapped_for_the_call(lab: &Lab<'_>) -> Result<()> {
         assert_eq!(mapped.host()?.as_ptr(), start, "the memory of the array itself");
         assert_eq!(device.memory().pinned, before + 400_000);
         assert_eq!(device.memory().in_use, in_use);
-        add(lab).launch_on(&stream, over(100_000), (5, &mut *mapped, 100_000))?;
+        lab.add(&stream, 5, &mut *mapped)?;
         let sum = mapped.slice(s![..10]).host()?.sum();
-        add(lab).launch_on(&lab.new_stream()?, over(100_000), (5, &mut *mapped, 100_000))?;
+        lab.add(&lab.new_stream()?, 5, &mut *mapped)?;
         assert_eq!(bytes(mapped.traffic()), [0; 3]);
         Ok(sum)
     })?;
     assert_eq!((sum, array.as_ptr()), (95, start));
-    assert_eq!(array, counting(100_000).mapv(|value| value + 10), "kernels wrote it in place");
+    assert_eq!(array, counting(100_000) + 10, "kernels wrote it in place");
     assert_eq!(device.memory().pinned, before);
     // Repeated, as a constant, in column order and reversed, and nested with other kinds of loan.
     with_mapped(&mut array, |mapped| mapped.fill(8))?;
@@ -251,8 +238,8 @@ pub(crate) fn lent_arrays_are_mapped_for_the_call(lab: &Lab<'_>) -> Result<()> {
     with_mapped(&mut reversed, |table| {
         with_pinned(&mut array.slice_mut(s![..10]), |_part| {
             with_mapped(&mut third, |third| {
-                add(lab).launch_on(&stream, over(100_000), (1, &mut *third, 100_000))?;
-                add_sized(lab).launch_on(&stream, over_2d(300, 40), (8, &mut *table))
+                lab.add(&stream, 1, &mut *third)?;
+                lab.add_sized(&stream, 8, &mut *table)
             })
         })
     })?;
@@ -263,231 +250,30 @@ pub(crate) fn lent_arrays_are_mapped_for_the_call(lab: &Lab<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The memory is given back only when the work in flight has used it, however the call ends.
-pub(crate) fn a_mapping_ends_after_the_work_in_flight(lab: &Lab<'_>) -> Result<()> {
-    let (device, stream) = (lab.device(), lab.stream());
-    let _here = device.enter();
-    let mut array = counting(3000);
-    let mut other = SmartArray::from(counting(3000));
-    let gate = Gate::new();
-    let outcome: Result<()> = with_mapped(&mut array, |mapped| {
-        gated(lab).launch_on(&stream, over(3000), (gate.number(), &mut other, 3000))?;
-        add(lab).launch_on(&stream, over(3000), (2, &mut *mapped, 3000))?;
-        std::mem::forget(mapped.gpu_mut_on(&stream)?);
-        std::mem::forget(mapped.gpu_on(&lab.new_stream()?)?);
-        gate.open();
-        SmartArray::<u8, Ix1>::uninit(1).host().map(drop)
-    });
-    assert!(outcome.is_err());
-    assert_eq!(array, counting(3000).mapv(|value| value + 2));
-    let unwound = catch_unwind(AssertUnwindSafe(|| {
-        with_mapped::<_, _, ()>(&mut array, |mapped| {
-            add(lab).launch_on(&stream, over(3000), (2, &mut *mapped, 3000))?;
-            panic!("on purpose")
-        })
-    }));
-    assert!(unwound.is_err());
-    assert_eq!(array, counting(3000).mapv(|value| value + 4));
-    assert_eq!(device.memory().pinned, 0);
-    Ok(())
+pub(crate) fn a_mapping_ends_after_the_work_in_flight(lab: &Lab) -> Result<()> {
+    ends_after_the_work_in_flight(lab, |array, run| with_mapped(array, |lent| run(lent)))
 }
 
-/// One use of an array, on a stream given by its number. Ranges are those of a part.
-#[derive(Clone, Debug)]
-enum Use {
-    HostAdds(Range<usize>),
-    KernelAdds(Range<usize>),
-    KernelCopies(Range<usize>),
-    Fills(Range<usize>, u32),
-    FillsThere(Range<usize>, u32),
-    HostOverwrites(Range<usize>, u32),
-    AssignsThere(Range<usize>),
-    AssignsBack(Range<usize>),
-    Sets(usize, u32),
-    Gets(usize),
-    Prefetches,
-    PrefetchesToHost,
-    Releases,
-    Reads(Range<usize>),
-    Snapshots(Range<usize>),
+const IN_PLACE: &[Home] = &[Home::Mapped, Home::Managed, Home::LentMapped];
+
+/// Without the two that copy between the array and a device array.
+fn kinds() -> &'static [Kind] {
+    &KINDS[..KINDS.len() - 2]
 }
 
-const LEN: usize = 600;
-
-fn uses() -> impl Strategy<Value = (Use, usize)> {
-    let range = || (0..LEN, 1..LEN).prop_map(|(start, len)| start..(start + len).min(LEN));
-    let (value, index) = (|| any::<u32>(), || 0..LEN);
-    let uses = prop_oneof![
-        range().prop_map(Use::HostAdds),
-        range().prop_map(Use::KernelAdds),
-        range().prop_map(Use::KernelCopies),
-        (range(), value()).prop_map(|(range, value)| Use::Fills(range, value)),
-        (range(), value()).prop_map(|(range, value)| Use::FillsThere(range, value)),
-        (range(), value()).prop_map(|(range, value)| Use::HostOverwrites(range, value)),
-        range().prop_map(Use::AssignsThere),
-        range().prop_map(Use::AssignsBack),
-        (index(), value()).prop_map(|(index, value)| Use::Sets(index, value)),
-        index().prop_map(Use::Gets),
-        (0..3).prop_map(|which| match which {
-            0 => Use::Prefetches,
-            1 => Use::PrefetchesToHost,
-            _ => Use::Releases,
-        }),
-        range().prop_map(Use::Reads),
-        range().prop_map(Use::Snapshots),
-    ];
-    (uses, 0..6_usize)
-}
-
-/// The array in use and another on the same devices, and the arrays that they must be equal to.
-struct Program<'a, 'v> {
-    lab: &'a Lab<'a>,
-    array: &'a mut SmartViewMut<'v, u32, Ix1>,
-    other: SmartArray<u32, Ix1>,
-    model: Array1<u32>,
-    model_other: Array1<u32>,
-}
-
-fn part(range: &Range<usize>) -> Slice {
-    Slice::from(range.clone())
-}
-
-impl Program<'_, '_> {
-    fn make(&mut self, stream: &Stream, next: &Use) -> Result<()> {
-        let Self { lab, array, other, model, model_other } = self;
-        match next {
-            Use::HostAdds(range) => {
-                let mut target = array.slice_mut(s![part(range)]);
-                target.host_mut()?.mapv_inplace(|x| x.wrapping_add(3));
-                model.slice_mut(s![part(range)]).mapv_inplace(|x| x.wrapping_add(3));
-            }
-            Use::KernelAdds(range) => {
-                let (mut target, len) = (array.slice_mut(s![part(range)]), range.len());
-                add(lab).launch_on(stream, over(len), (5, &mut target, len as u64))?;
-                model.slice_mut(s![part(range)]).mapv_inplace(|x| x.wrapping_add(5));
-            }
-            Use::KernelCopies(range) => {
-                let (source, len) = (array.slice(s![part(range)]), range.len());
-                let mut target = other.slice_mut(s![part(range)]);
-                accumulate(lab).launch_on(stream, over(len), (&source, &mut target, len as u64))?;
-                let mut sums = model_other.slice_mut(s![part(range)]);
-                sums.zip_mut_with(&model.slice(s![part(range)]), |sum, x| {
-                    *sum = sum.wrapping_add(*x);
-                });
-            }
-            Use::Fills(range, value) => {
-                array.slice_mut(s![part(range)]).fill(*value)?;
-                model.slice_mut(s![part(range)]).fill(*value);
-            }
-            Use::FillsThere(range, value) => {
-                array.slice_mut(s![part(range)]).fill_on(stream, *value)?;
-                model.slice_mut(s![part(range)]).fill(*value);
-            }
-            Use::HostOverwrites(range, value) => {
-                array.slice_mut(s![part(range)]).host_overwrite()?.fill(*value);
-                model.slice_mut(s![part(range)]).fill(*value);
-            }
-            Use::AssignsThere(range) => {
-                let mut target = other.slice_mut(s![part(range)]);
-                target.assign_on(stream, &array.slice(s![part(range)]))?;
-                model_other.slice_mut(s![part(range)]).assign(&model.slice(s![part(range)]));
-            }
-            Use::AssignsBack(range) => {
-                array.slice_mut(s![part(range)]).assign(&other.slice(s![part(range)]))?;
-                model.slice_mut(s![part(range)]).assign(&model_other.slice(s![part(range)]));
-            }
-            _ => return self.look(stream, next),
-        }
-        Ok(())
-    }
-
-    /// Uses of single elements, and those that change nothing.
-    fn look(&mut self, stream: &Stream, next: &Use) -> Result<()> {
-        let Self { array, other, model, .. } = self;
-        match next {
-            Use::Sets(index, value) => {
-                array.set(*index, *value)?;
-                model[*index] = *value;
-            }
-            Use::Gets(index) => assert_eq!(array.get(*index)?, model[*index]),
-            Use::Prefetches => array.prefetch(stream)?,
-            Use::PrefetchesToHost => array.prefetch_host_on(stream)?,
-            Use::Releases => other.release_on(&stream.device())?,
-            Use::Reads(range) => {
-                assert_eq!(*array.slice(s![part(range)]).host()?, model.slice(s![part(range)]));
-            }
-            Use::Snapshots(range) => {
-                let copy = array.slice(s![part(range)]).snapshot_on(stream)?.wait()?;
-                assert_eq!(copy, model.slice(s![part(range)]));
-            }
-            other => unreachable!("`make` makes {other:?}"),
-        }
-        Ok(())
-    }
-}
-
-/// Runs random programs on arrays of each kind, with these streams. Returns the contents.
-fn run_programs(lab: &Lab<'_>, seed: u64, streams: &[Stream], moves_nothing: bool) -> Result<()> {
-    let config = Config {
-        cases: 60,
-        rng_seed: RngSeed::Fixed(seed),
-        failure_persistence: Some(Box::new(FileFailurePersistence::Off)),
-        ..Config::default()
-    };
-    let mut devices: Vec<Device> = Vec::new();
-    for device in streams.iter().map(Stream::device) {
-        if !devices.contains(&device) {
-            devices.push(device);
-        }
-    }
-    let outcome = TestRunner::new(config).run(&(0..3, vec(uses(), 1..30)), |(kind, uses)| {
-        let mut expected = counting(LEN);
-        let mut all = |array: &mut SmartViewMut<'_, u32, Ix1>| {
-            let model_other = counting(LEN) * 7;
-            let other = SmartArray::from(model_other.clone());
-            let mut program = Program { lab, array, other, model: counting(LEN), model_other };
-            for (next, stream) in &uses {
-                program.make(&streams[stream % streams.len()], next)?;
-            }
-            assert_eq!(*program.other.host()?, program.model_other);
-            if moves_nothing {
-                assert_eq!(bytes(program.array.traffic()), [0; 3]);
-            }
-            expected = program.model;
-            Ok(())
-        };
-        let mut lent = counting(LEN);
-        let outcome = with_checked_totals(&devices, || {
-            if kind == 2 {
-                with_mapped(&mut lent, &mut all).map(|()| lent)
-            } else {
-                both_kinds(&counting(LEN)).and_then(|arrays| {
-                    let [mapped, managed] = arrays;
-                    let mut array = if kind == 0 { mapped } else { managed };
-                    all(&mut array.view_mut())?;
-                    array.into_array()
-                })
-            }
-        });
-        assert_eq!(outcome.unwrap_or_else(|error| panic!("{error}")), expected);
-        Ok(())
-    });
-    outcome.unwrap_or_else(|failure| panic!("{failure}"));
-    Ok(())
-}
-
-pub(crate) fn any_uses_in_place_move_nothing(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn any_uses_in_place_move_nothing(lab: &Lab) -> Result<()> {
     let _here = lab.device().enter();
-    run_programs(lab, 13, &[lab.stream(), lab.new_stream()?], true)
+    let streams = [lab.stream(), lab.new_stream()?];
+    run_programs(lab, 13, IN_PLACE, kinds(), &streams, |array| {
+        assert_eq!(bytes(array.traffic()), [0; 3]);
+    })
 }
 
 /// Other devices, of the same kind and of another, have copies of their own.
-pub(crate) fn any_uses_on_several_devices_are_those_of_ndarray(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn any_uses_on_several_devices_are_those_of_ndarray(lab: &Lab) -> Result<()> {
     let _here = lab.device().enter();
     let embedded = Device::emulated(Emulation::new());
     let mut streams = vec![lab.stream(), lab.new_stream()?, embedded.stream()];
-    if let Some([_, other]) = lab.pair() {
-        streams.push(other.stream());
-    }
-    run_programs(lab, 14, &streams, false)
+    streams.extend(lab.pair().map(|[_, other]| other.stream()));
+    run_programs(lab, 14, IN_PLACE, kinds(), &streams, |_| ())
 }

@@ -1,34 +1,47 @@
 //! The devices under test, and the checks at the end of a test.
 
-use resident::audit::{self, Document, DocumentRecord};
-use resident::{CudaSource, Device, Flow, Result, Stream, Traffic};
-use support::eventually;
+use resident::audit::{Document, DocumentRecord};
+use resident::{CudaSource, Flow};
+use support::prelude::*;
+
+use super::cuda;
+use super::kernels::Kernels;
 
 /// A backend under test.
 pub(crate) trait Rig: Sync {
     /// Returns this many devices, or all if the machine has fewer.
     fn devices(&self, count: usize) -> Vec<Device>;
-    /// The device code of a kernel of the suite.
-    fn code(&self, kernel: &str) -> CudaSource;
-    /// Whether a kernel waits at a gate until the gate is opened, rather than for a fixed time.
-    fn has_gates(&self) -> bool;
+    /// The device code of the suite's kernels.
+    fn code(&self) -> CudaSource {
+        CudaSource::c(cuda::SOURCE)
+    }
+
+    /// See [`Lab::has_gates`].
+    fn has_gates(&self) -> bool {
+        true
+    }
+
     /// Called after a test has dropped everything and all work has run: asserts that there was no
     /// hazard (unordered accesses) and that no memory is still allocated.
     fn assert_clean(&self, devices: &[Device]);
 }
 
 /// The environment of a test.
-pub(crate) struct Lab<'a> {
-    rig: &'a dyn Rig,
+pub(crate) struct Lab {
     devices: Vec<Device>,
+    code: CudaSource,
+    has_gates: bool,
+    kernels: Kernels,
 }
 
 /// One test of the suite.
-pub(crate) type Test = fn(&Lab<'_>) -> Result<()>;
+pub(crate) type Test = fn(&Lab) -> Result<()>;
 
 /// Runs a test, and checks that no memory stays allocated.
 pub(crate) fn run(rig: &dyn Rig, test: Test) {
-    let lab = Lab { rig, devices: rig.devices(2) };
+    let (devices, code) = (rig.devices(2), rig.code());
+    let kernels = Kernels::new(&code);
+    let lab = Lab { devices, code, has_gates: rig.has_gates(), kernels };
     test(&lab).unwrap_or_else(|error| panic!("{error}"));
     for device in &lab.devices {
         device.synchronize().unwrap_or_else(|error| panic!("{device}: {error}"));
@@ -40,7 +53,7 @@ pub(crate) fn run(rig: &dyn Rig, test: Test) {
     rig.assert_clean(&lab.devices);
 }
 
-impl Lab<'_> {
+impl Lab {
     /// The device under test.
     pub(crate) fn device(&self) -> Device {
         self.devices[0].clone()
@@ -56,6 +69,11 @@ impl Lab<'_> {
         self.devices[0].new_stream()
     }
 
+    /// Two new streams of the device under test.
+    pub(crate) fn two_streams(&self) -> Result<[Stream; 2]> {
+        Ok([self.new_stream()?, self.new_stream()?])
+    }
+
     /// Two devices of the kind under test, if there are two.
     pub(crate) fn pair(&self) -> Option<[Device; 2]> {
         let pair = <[Device; 2]>::try_from(self.devices.clone()).ok();
@@ -65,12 +83,17 @@ impl Lab<'_> {
         pair
     }
 
-    pub(crate) fn code(&self, kernel: &str) -> CudaSource {
-        self.rig.code(kernel)
+    pub(crate) fn code(&self) -> &CudaSource {
+        &self.code
     }
 
+    /// Whether a kernel waits at a gate until the gate is opened, rather than for a fixed time.
     pub(crate) fn has_gates(&self) -> bool {
-        self.rig.has_gates()
+        self.has_gates
+    }
+
+    pub(crate) fn kernels(&self) -> &Kernels {
+        &self.kernels
     }
 }
 

@@ -1,26 +1,19 @@
 //! Launches: chains, across streams, of all layouts.
 
+use super::prelude::*;
 use resident::audit::{self, Implicit};
 use resident::ndarray::{Array2, ShapeBuilder, s};
 use resident::{Error, Grid, InOut, Kernel, Result, Slice, SmartArray};
 
-use super::kernels::{accumulate, add, add_sized, copy_sized, over, over_2d, plus};
-use super::lab::Lab;
-use super::values::{bytes, counting, numbered};
-
 const LEN: usize = 1000;
 
-pub(crate) fn a_chain_of_launches(lab: &Lab<'_>) -> Result<()> {
-    let (add, plus, accumulate) = (add(lab), plus(lab), accumulate(lab));
-    let (source, mut middle, mut last) = (
-        SmartArray::from(counting(LEN)),
-        SmartArray::<u32, _>::uninit(LEN),
-        SmartArray::<u32, _>::zeros(LEN),
-    );
+pub(crate) fn a_chain_of_launches(lab: &Lab) -> Result<()> {
+    let (source, mut middle, mut last) =
+        (numbers(LEN), SmartArray::<u32, _>::uninit(LEN), SmartArray::<u32, _>::zeros(LEN));
     for _ in 0..50 {
-        plus.launch_on(&lab.stream(), over(LEN), (1, &source, &mut middle, LEN as u64))?;
-        add.launch_on(&lab.stream(), over(LEN), (2, &mut middle, LEN as u64))?;
-        accumulate.launch_on(&lab.stream(), over(LEN), (&middle, &mut last, LEN as u64))?;
+        lab.plus(&lab.stream(), 1, &source, &mut middle)?;
+        lab.add(&lab.stream(), 2, &mut middle)?;
+        lab.accumulate(&lab.stream(), &middle, &mut last)?;
     }
     assert_eq!(*last.host()?, counting(LEN).mapv(|x| 50 * (x + 3)));
     assert_eq!(bytes(source.traffic()), [4 * LEN as u64, 0, 0]);
@@ -28,27 +21,25 @@ pub(crate) fn a_chain_of_launches(lab: &Lab<'_>) -> Result<()> {
     Ok(())
 }
 
-pub(crate) fn a_chain_across_streams(lab: &Lab<'_>) -> Result<()> {
-    let (add, plus) = (add(lab), plus(lab));
+pub(crate) fn a_chain_across_streams(lab: &Lab) -> Result<()> {
     let streams = [lab.new_stream()?, lab.new_stream()?, lab.stream()];
-    let (mut here, mut there) =
-        (SmartArray::from(counting(LEN)), SmartArray::<u32, _>::uninit(LEN));
+    let (mut here, mut there) = (numbers(LEN), SmartArray::<u32, _>::uninit(LEN));
     for turn in 0..60 {
-        plus.launch_on(&streams[turn % 3], over(LEN), (1, &here, &mut there, LEN as u64))?;
-        add.launch_on(&streams[(turn + 1) % 3], over(LEN), (1, &mut there, LEN as u64))?;
+        lab.plus(&streams[turn % 3], 1, &here, &mut there)?;
+        lab.add(&streams[(turn + 1) % 3], 1, &mut there)?;
         std::mem::swap(&mut here, &mut there);
     }
-    assert_eq!(*here.host()?, counting(LEN).mapv(|x| x + 120));
+    assert_eq!(*here.host()?, counting(LEN) + 120);
     Ok(())
 }
 
 /// `add` takes the length behind the pointer.
-pub(crate) fn slices_are_passed_with_their_length(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn slices_are_passed_with_their_length(lab: &Lab) -> Result<()> {
     let kernel = Kernel::<(u32, Slice<InOut<u32>>)>::new("add")
         .host(|_grid, (k, x)| x.iter_mut().for_each(|x| *x = x.wrapping_add(k)));
     // SAFETY: the code accesses only elements below the length, which is that of the argument.
-    let kernel = unsafe { kernel.cuda(lab.code("add")) };
-    let mut x = SmartArray::from(counting(LEN));
+    let kernel = unsafe { kernel.cuda(lab.code().clone()) };
+    let mut x = numbers(LEN);
     let mut expected = counting(LEN);
     let stream = lab.stream();
     for (part, k) in [(s![..], 1), (s![3..700], 10), (s![999..], 100), (s![5..5], 1000)] {
@@ -60,59 +51,49 @@ pub(crate) fn slices_are_passed_with_their_length(lab: &Lab<'_>) -> Result<()> {
     Ok(())
 }
 
-pub(crate) fn readers_on_many_streams_before_one_writer(lab: &Lab<'_>) -> Result<()> {
-    let (add, plus) = (add(lab), plus(lab));
+pub(crate) fn readers_on_many_streams_before_one_writer(lab: &Lab) -> Result<()> {
     let streams = [lab.new_stream()?, lab.new_stream()?, lab.new_stream()?];
-    let mut source = SmartArray::from(counting(LEN));
+    let mut source = numbers(LEN);
     let mut seen = [(); 3].map(|()| SmartArray::<u32, _>::uninit(LEN));
     for turn in 0..20 {
         for (stream, seen) in streams.iter().zip(&mut seen) {
-            plus.launch_on(stream, over(LEN), (turn, &source, seen, LEN as u64))?;
+            lab.plus(stream, turn, &source, seen)?;
         }
-        add.launch_on(&lab.stream(), over(LEN), (1, &mut source, LEN as u64))?;
+        lab.add(&lab.stream(), 1, &mut source)?;
     }
     for seen in &seen {
-        assert_eq!(*seen.host()?, counting(LEN).mapv(|x| x + 38));
+        assert_eq!(*seen.host()?, counting(LEN) + 38);
     }
     assert_eq!(source.host()?[0], 20);
     Ok(())
 }
 
-pub(crate) fn sized_arguments_take_any_layout(lab: &Lab<'_>) -> Result<()> {
-    let copy = copy_sized(lab);
+pub(crate) fn sized_arguments_take_any_layout(lab: &Lab) -> Result<()> {
     let from: Array2<u32> = numbered((30, 40), 0);
     let source = SmartArray::from(from.clone());
     let mut columns = SmartArray::from(Array2::<u32>::zeros((30, 40).f()));
-    copy.launch_on(&lab.stream(), over_2d(30, 40), (&source, &mut columns))?;
+    lab.copy_sized(&lab.stream(), &source, &mut columns)?;
     assert_eq!(*columns.host()?, from);
     let mut target = SmartArray::from(numbered::<u32, _>((70, 40), 9000));
     let part = s![3..63;-2, ..;-1];
-    copy.launch_on(&lab.stream(), over_2d(30, 40), (&source, &mut target.slice_mut(part)))?;
+    lab.copy_sized(&lab.stream(), &source, &mut target.slice_mut(part))?;
     let mut expected: Array2<u32> = numbered((70, 40), 9000);
     expected.slice_mut(part).assign(&from);
     assert_eq!(*target.host()?, expected);
     let mut small = SmartArray::<u32, _>::uninit((5, 6));
-    copy.launch_on(
-        &lab.stream(),
-        over_2d(5, 6),
-        (&columns.slice(s![..;-6, 10..40;5]), &mut small),
-    )?;
+    lab.copy_sized(&lab.stream(), &columns.slice(s![..;-6, 10..40;5]), &mut small)?;
     assert_eq!(*small.host()?, from.slice(s![..;-6, 10..40;5]));
     Ok(())
 }
 
-pub(crate) fn sized_parts_are_changed_in_place(lab: &Lab<'_>) -> Result<()> {
-    let add = add_sized(lab);
+pub(crate) fn sized_parts_are_changed_in_place(lab: &Lab) -> Result<()> {
     let mut expected: Array2<u32> = numbered((20, 30), 0);
     let mut array = SmartArray::from(expected.clone());
-    let (one, other) = (lab.new_stream()?, lab.new_stream()?);
+    let [one, other] = lab.two_streams()?;
     for turn in 0..10 {
         let part = s![turn..turn + 8, ..;3];
-        add.launch_on(
-            if turn % 2 == 0 { &one } else { &other },
-            over_2d(8, 10),
-            (5, &mut array.slice_mut(part)),
-        )?;
+        let stream = if turn % 2 == 0 { &one } else { &other };
+        lab.add_sized(stream, 5, &mut array.slice_mut(part))?;
         expected.slice_mut(part).mapv_inplace(|x| x.wrapping_add(5));
     }
     assert_eq!(*array.host()?, expected);
@@ -120,22 +101,21 @@ pub(crate) fn sized_parts_are_changed_in_place(lab: &Lab<'_>) -> Result<()> {
     Ok(())
 }
 
-pub(crate) fn a_launch_of_nothing(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn a_launch_of_nothing(lab: &Lab) -> Result<()> {
     let mut array = SmartArray::<u32, _>::zeros(0);
-    add(lab).launch_on(&lab.stream(), Grid::cover(0), (1, &mut array, 0))?;
+    lab.add(&lab.stream(), 1, &mut array)?;
     let mut sized = SmartArray::<u32, _>::zeros((0, 5));
-    add_sized(lab).launch_on(&lab.stream(), Grid::cover(1), (1, &mut sized))?;
+    lab.add_sized(&lab.stream(), 1, &mut sized)?;
     assert_eq!(bytes(array.traffic()), [0; 3]);
     Ok(())
 }
 
-pub(crate) fn a_launch_reads_what_the_host_has_just_written(lab: &Lab<'_>) -> Result<()> {
-    let plus = plus(lab);
+pub(crate) fn a_launch_reads_what_the_host_has_just_written(lab: &Lab) -> Result<()> {
     let (mut source, mut target) =
         (SmartArray::<u32, _>::zeros(LEN), SmartArray::<u32, _>::uninit(LEN));
     for turn in 0..30 {
         source.host_mut()?[turn] = 7;
-        plus.launch_on(&lab.stream(), over(LEN), (turn as u32, &source, &mut target, LEN as u64))?;
+        lab.plus(&lab.stream(), turn as u32, &source, &mut target)?;
         source.host_mut()?[turn] = 1;
     }
     let host = target.host()?;
@@ -143,14 +123,14 @@ pub(crate) fn a_launch_reads_what_the_host_has_just_written(lab: &Lab<'_>) -> Re
     Ok(())
 }
 
-pub(crate) fn launches_and_the_host_take_turns(lab: &Lab<'_>) -> Result<()> {
-    let add = add(lab);
+pub(crate) fn launches_and_the_host_take_turns(lab: &Lab) -> Result<()> {
     let stream = lab.new_stream()?;
-    let mut array = SmartArray::from(counting(LEN));
+    let mut array = numbers(LEN);
     for turn in 0..20_u32 {
-        add.launch_on(&stream, over(LEN), (1, &mut array, LEN as u64))?;
+        lab.add(&stream, 1, &mut array)?;
         assert_eq!(array.get(3)?, 3 + 1001 * turn + 1);
         array.host_mut()?.mapv_inplace(|x| x + 1000);
+        assert_eq!(validity(&array.residency(), &lab.device()), [Valid, Stale]);
     }
     assert_eq!(*array.host()?, counting(LEN).mapv(|x| x + 20 * 1001));
     let each = 4 * LEN as u64;
@@ -159,17 +139,17 @@ pub(crate) fn launches_and_the_host_take_turns(lab: &Lab<'_>) -> Result<()> {
 }
 
 /// Small arrays and large ones are uploaded in different ways.
-pub(crate) fn a_denied_copy_of_a_launch_is_not_made(lab: &Lab<'_>) -> Result<()> {
-    let (stream, add) = (lab.stream(), add(lab));
-    for len in [4, 3 << 20] {
-        let mut array = SmartArray::from(counting(len));
+pub(crate) fn a_denied_copy_of_a_launch_is_not_made(lab: &Lab) -> Result<()> {
+    let stream = lab.stream();
+    for len in [4, LARGE] {
+        let mut array = numbers(len);
         array.prefetch(&stream)?;
         for _ in 0..3 {
-            add.launch_on(&stream, over(len), (1, &mut array, len as u64))?;
+            lab.add(&stream, 1, &mut array)?;
             array.host_mut()?[0] = 7;
             let moved = array.traffic();
             let denied = audit::deny(Implicit::TO_DEVICE);
-            let refused = add.launch_on(&stream, over(len), (1, &mut array, len as u64));
+            let refused = lab.add(&stream, 1, &mut array);
             assert!(matches!(refused, Err(Error::Denied { .. })), "{refused:?}");
             assert_eq!((array.host()?[0], array.traffic()), (7, moved));
             drop(denied);
@@ -178,38 +158,24 @@ pub(crate) fn a_denied_copy_of_a_launch_is_not_made(lab: &Lab<'_>) -> Result<()>
     Ok(())
 }
 
-pub(crate) fn a_kernel_without_a_body_for_this_device(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn a_kernel_without_a_body_for_this_device(lab: &Lab) -> Result<()> {
     let bare = Kernel::<(InOut<u32>,)>::new("bare");
-    let mut array = SmartArray::from(counting(10));
+    let mut array = numbers(10);
     let refused = bare.launch_on(&lab.stream(), over(10), (&mut array,));
-    assert!(
-        matches!(
-            &refused,
-            Err(error @ Error::NoKernelBody { .. })
-                if error.to_string().contains(&lab.device().name())
-        ),
-        "{refused:?}"
-    );
+    let Err(error @ Error::NoKernelBody { .. }) = refused else { panic!("{refused:?}") };
+    assert!(error.to_string().contains(&lab.device().name()), "{error}");
     assert_eq!(bytes(array.traffic()), [0; 3]);
     Ok(())
 }
 
-pub(crate) fn a_kernel_does_what_its_host_body_does(lab: &Lab<'_>) -> Result<()> {
-    let (x, mut y) = (SmartArray::from(counting(LEN)), SmartArray::from(counting(LEN)));
-    assert_eq!(
-        accumulate(lab).compare(&lab.device(), over(LEN), (&x, &mut y, LEN as u64), 0.0)?,
-        None
-    );
+pub(crate) fn a_kernel_does_what_its_host_body_does(lab: &Lab) -> Result<()> {
+    let (device, kernels) = (lab.device(), lab.kernels());
+    let (x, mut y) = (numbers(LEN), numbers(LEN));
+    let arguments = (&x, &mut y, LEN as u64);
+    assert_eq!(kernels.accumulate.compare(&device, over(LEN), arguments, 0.0)?, None);
     assert_eq!(*y.host()?, counting(LEN), "the arguments are unchanged");
     let mut matrix = SmartArray::from(numbered::<u32, _>((12, 34), 0));
-    assert_eq!(
-        add_sized(lab).compare(
-            &lab.device(),
-            over_2d(6, 34),
-            (3, &mut matrix.slice_mut(s![..;2, ..])),
-            0.0
-        )?,
-        None
-    );
+    let arguments = (3, &mut matrix.slice_mut(s![..;2, ..]));
+    assert_eq!(kernels.add_sized.compare(&device, over_2d(6, 34), arguments, 0.0)?, None);
     Ok(())
 }

@@ -1,19 +1,12 @@
 //! The memory of a device.
 
+use super::prelude::*;
 use std::sync::Barrier;
 use std::thread;
 
-use resident::ndarray::s;
-use resident::{DeviceArray, Error, Result, SmartArray, Validity};
-
-use super::gates::Gate;
-use super::kernels::{gated, over};
-use super::lab::Lab;
-use super::values::{counting, make_newest};
-
 const MIB: usize = 1 << 20;
 
-pub(crate) fn live_arrays_are_in_use_and_dropped_ones_are_not(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn live_arrays_are_in_use_and_dropped_ones_are_not(lab: &Lab) -> Result<()> {
     let device = lab.device();
     let before = device.memory().in_use;
     let array = SmartArray::<u8, _>::zeros(MIB);
@@ -29,7 +22,7 @@ pub(crate) fn live_arrays_are_in_use_and_dropped_ones_are_not(lab: &Lab<'_>) -> 
     Ok(())
 }
 
-pub(crate) fn memory_is_used_again(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn memory_is_used_again(lab: &Lab) -> Result<()> {
     let device = lab.device();
     for turn in 0..30 {
         let mut array = SmartArray::<u8, _>::full(8 * MIB, turn);
@@ -41,7 +34,7 @@ pub(crate) fn memory_is_used_again(lab: &Lab<'_>) -> Result<()> {
     Ok(())
 }
 
-pub(crate) fn what_is_kept_is_given_back(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn what_is_kept_is_given_back(lab: &Lab) -> Result<()> {
     let device = lab.device();
     let mut array = SmartArray::<u8, _>::full(5 * MIB, 1);
     make_newest(&mut array, &lab.stream())?;
@@ -53,7 +46,7 @@ pub(crate) fn what_is_kept_is_given_back(lab: &Lab<'_>) -> Result<()> {
 
 /// The device has memory for two arrays, and three arrays are read alternately. Copies that are
 /// also valid on the host are evicted; copies that are newest on the device are not.
-pub(crate) fn a_limit_is_kept_and_copies_give_way(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn a_limit_is_kept_and_copies_give_way(lab: &Lab) -> Result<()> {
     let (device, stream) = (lab.device(), lab.stream());
     device.synchronize()?;
     let limit = device.memory().in_use + (2 * MIB + MIB / 2) as u64;
@@ -74,12 +67,12 @@ pub(crate) fn a_limit_is_kept_and_copies_give_way(lab: &Lab<'_>) -> Result<()> {
     outcome
 }
 
-fn use_in_turn(lab: &Lab<'_>) -> Result<()> {
+fn use_in_turn(lab: &Lab) -> Result<()> {
     let arrays = [0, 1, 2].map(|value| SmartArray::from(vec![value; MIB]));
     for _ in 0..3 {
         for array in &arrays {
             array.prefetch(&lab.stream())?;
-            assert_eq!(array.residency().on(&lab.device()), Validity::Valid);
+            assert_eq!(array.residency().on(&lab.device()), Valid);
         }
     }
     assert!(
@@ -92,7 +85,7 @@ fn use_in_turn(lab: &Lab<'_>) -> Result<()> {
 }
 
 /// Runs `work` with memory for `len_bytes` more than is in use.
-fn with_room_for(lab: &Lab<'_>, len_bytes: usize, work: impl FnOnce() -> Result<()>) -> Result<()> {
+fn with_room_for(lab: &Lab, len_bytes: usize, work: impl FnOnce() -> Result<()>) -> Result<()> {
     let device = lab.device();
     device.synchronize()?;
     device.set_memory_limit(Some(device.memory().in_use + len_bytes as u64))?;
@@ -101,7 +94,7 @@ fn with_room_for(lab: &Lab<'_>, len_bytes: usize, work: impl FnOnce() -> Result<
     outcome
 }
 
-pub(crate) fn device_arrays_stay_on_a_full_device(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn device_arrays_stay_on_a_full_device(lab: &Lab) -> Result<()> {
     let stream = lab.stream();
     with_room_for(lab, 3 * MIB, || {
         let mut explicit = [
@@ -125,7 +118,7 @@ pub(crate) fn device_arrays_stay_on_a_full_device(lab: &Lab<'_>) -> Result<()> {
 
 /// Each thread uses one of seven arrays at a time, and there is room for one more than there are
 /// threads.
-pub(crate) fn threads_that_need_room_at_once_find_it(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn threads_that_need_room_at_once_find_it(lab: &Lab) -> Result<()> {
     const THREADS: usize = 4;
     const LEN: usize = 1 << 16;
     let arrays: Vec<_> = (0..7_u8).map(|value| SmartArray::from(vec![value; LEN])).collect();
@@ -147,7 +140,7 @@ pub(crate) fn threads_that_need_room_at_once_find_it(lab: &Lab<'_>) -> Result<()
     })
 }
 
-pub(crate) fn threads_that_first_use_parts_allocate_the_array_once(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn threads_that_first_use_parts_allocate_the_array_once(lab: &Lab) -> Result<()> {
     let before = lab.device().memory().in_use;
     with_room_for(lab, MIB + MIB / 2, || {
         for _ in 0..20 {
@@ -169,13 +162,13 @@ pub(crate) fn threads_that_first_use_parts_allocate_the_array_once(lab: &Lab<'_>
     })
 }
 
-pub(crate) fn a_device_reports_its_capacity(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn a_device_reports_its_capacity(lab: &Lab) -> Result<()> {
     let before = lab.device().capacity()?;
     assert!(before.free <= before.total && before.total > 0, "{before:?}");
     Ok(())
 }
 
-pub(crate) fn an_array_larger_than_the_device(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn an_array_larger_than_the_device(lab: &Lab) -> Result<()> {
     let device = lab.device();
     device.trim()?;
     let total = device.capacity()?.total;
@@ -198,7 +191,7 @@ pub(crate) fn an_array_larger_than_the_device(lab: &Lab<'_>) -> Result<()> {
             && text.contains(&(total + 1).to_string()),
         "{text}"
     );
-    assert_eq!(array.residency().on(&device), Validity::Absent);
+    assert_eq!(array.residency().on(&device), Absent);
     assert_eq!(array.get(len - 1)?, 3, "it works as before");
     array.fill(4)?;
     assert_eq!(kept.host()?[7], 1);
@@ -207,7 +200,7 @@ pub(crate) fn an_array_larger_than_the_device(lab: &Lab<'_>) -> Result<()> {
 
 /// Allocates two thirds of the memory twice: the second allocation succeeds after the work in
 /// flight is complete and the first allocation is freed.
-pub(crate) fn memory_freed_in_flight_is_found_when_there_is_no_room(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn memory_freed_in_flight_is_found_when_there_is_no_room(lab: &Lab) -> Result<()> {
     let device = lab.device();
     device.trim()?;
     let capacity = device.capacity()?;
@@ -217,9 +210,9 @@ pub(crate) fn memory_freed_in_flight_is_found_when_there_is_no_room(lab: &Lab<'_
     }
     let len = usize::try_from(capacity.free / 3 * 2).expect("fits");
     let gate = Gate::new();
-    let mut small = SmartArray::from(counting(64));
+    let mut small = numbers(64);
     let mut large = SmartArray::<u8, _>::uninit(len);
-    gated(lab).launch_on(&lab.stream(), over(64), (gate.number(), &mut small, 64))?;
+    lab.gated(&lab.stream(), &gate, &mut small)?;
     drop(large.gpu_overwrite_on(&lab.stream())?);
     drop(large);
     gate.open();
@@ -230,11 +223,11 @@ pub(crate) fn memory_freed_in_flight_is_found_when_there_is_no_room(lab: &Lab<'_
 }
 
 /// A program that never waits keeps no more memory than it uses.
-pub(crate) fn many_arrays_come_and_go_without_waiting(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn many_arrays_come_and_go_without_waiting(lab: &Lab) -> Result<()> {
     let device = lab.device();
     let before = device.memory().in_use;
     for turn in 0..300_u32 {
-        let array = SmartArray::from(counting(10_000));
+        let array = numbers(10_000);
         let stream = if turn % 2 == 0 { lab.stream() } else { lab.new_stream()? };
         array.prefetch(&stream)?;
     }

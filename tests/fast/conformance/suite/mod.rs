@@ -2,7 +2,7 @@
 //! that `embedded`, `stand_in`, `hip` and `gpu` run.
 //!
 //! - `lab`, `kernels`, `gates`, `values`: the devices under test, their kernels, gates at which a
-//!   stream waits, recognisable contents
+//!   stream waits, recognisable contents; `prelude` has what most tests name of them
 //! - `accesses`, `parts`, `fills`, `copies`, `assigning`: arrays of all shapes, layouts and sizes
 //!   are uploaded and downloaded, whole and in part
 //! - `views`: rearranged, repeated and divided views, against ndarray's
@@ -11,6 +11,7 @@
 //! - `dlpack`: memory exchanged with other code
 //! - `launching`, `streams`, `guards`, `early`, `threads`: the order of work, and work in flight
 //! - `host_functions`: functions of the host behind a stream's work
+//! - `uses`: random programs for arrays in any memory
 //! - `host_memory`: pinned and mapped arrays, and arrays that are lent
 //! - `in_place`: memory that the host and a device both access
 //! - `watching`: states that come down by themselves
@@ -40,8 +41,10 @@ pub(crate) mod lab;
 pub(crate) mod launching;
 pub(crate) mod memory;
 pub(crate) mod parts;
+pub(crate) mod prelude;
 pub(crate) mod streams;
 pub(crate) mod threads;
+mod uses;
 pub(crate) mod values;
 pub(crate) mod views;
 pub(crate) mod watching;

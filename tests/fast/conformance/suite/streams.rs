@@ -1,5 +1,6 @@
 //! Streams and events.
 
+use super::prelude::*;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -7,54 +8,37 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Waker};
 use std::thread;
 
-use resident::ndarray::Ix1;
-use resident::{Device, Emulation, Error, Grid, InOut, Kernel, Result, SmartArray, Stream};
-
-use super::gates::Gate;
-use super::kernels::{add, gated, gated_copy, over};
-use super::lab::Lab;
-use super::values::counting;
-use support::block_on::block_on;
-
 const LEN: usize = 64;
 
-/// An array to which queued work on `stream` adds one once the gate is open.
-fn gated_array(lab: &Lab<'_>, stream: &Stream, gate: &Gate) -> Result<SmartArray<u32, Ix1>> {
-    let mut array = SmartArray::from(counting(LEN));
-    gated(lab).launch_on(stream, over(LEN), (gate.number(), &mut array, LEN as u64))?;
-    Ok(array)
-}
-
-pub(crate) fn a_stream_knows_whether_it_is_idle(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn a_stream_knows_whether_it_is_idle(lab: &Lab) -> Result<()> {
     let (gate, stream) = (Gate::new(), lab.new_stream()?);
     assert!(stream.is_idle()?);
-    let array = gated_array(lab, &stream, &gate)?;
+    let array = lab.gated_numbers(&stream, &gate, LEN)?;
     assert!(!stream.is_idle()?);
     let event = stream.record()?;
     assert!(!event.is_complete()?);
     gate.open();
     event.synchronize()?;
     assert!(event.is_complete()? && stream.is_idle()?);
-    assert_eq!(*array.host()?, counting(LEN).mapv(|x| x + 1));
+    assert_eq!(*array.host()?, counting(LEN) + 1);
     Ok(())
 }
 
 /// Pictures are uploaded, computed and downloaded, each stage while another picture is computed.
 /// The arrays of a picture are dropped as soon as all its work is queued. Their memory is freed
 /// after their last use, without a delay for other work of these streams.
-pub(crate) fn dropped_arrays_delay_no_stream(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn dropped_arrays_delay_no_stream(lab: &Lab) -> Result<()> {
     let [up, compute, down] = [lab.new_stream()?, lab.new_stream()?, lab.new_stream()?];
-    let copy = gated_copy(lab);
     let gates = [(); 3].map(|()| Gate::new());
     let mut results = Vec::new();
     for gate in &gates {
-        let image = SmartArray::from(counting(LEN));
+        let image = numbers(LEN);
         image.prefetch(&up)?;
         // This would not return if the upload waited for earlier pictures, whose work waits at a
         // gate.
         up.synchronize()?;
         let mut soft = SmartArray::<u32, _>::uninit(LEN);
-        copy.launch_on(&compute, over(LEN), (gate.number(), &image, &mut soft, LEN as u64))?;
+        lab.gated_copy(&compute, &gate, &image, &mut soft)?;
         results.push(soft.snapshot_on(&down)?);
     }
     // Devices that can free memory only synchronously wait for all work here.
@@ -66,21 +50,18 @@ pub(crate) fn dropped_arrays_delay_no_stream(lab: &Lab<'_>) -> Result<()> {
 }
 
 /// Two readers on their own streams: neither delays the other when the array is dropped.
-pub(crate) fn readers_do_not_delay_each_other_when_the_array_is_dropped(
-    lab: &Lab<'_>,
-) -> Result<()> {
+pub(crate) fn readers_do_not_delay_each_other_when_the_array_is_dropped(lab: &Lab) -> Result<()> {
     let [one, other] = [lab.new_stream()?, lab.new_stream()?];
-    let copy = gated_copy(lab);
     let (held, open) = (Gate::new(), Gate::new());
     open.open();
     let mut copies = [(); 2].map(|()| SmartArray::<u32, _>::uninit(LEN));
-    let image = SmartArray::from(counting(LEN));
+    let image = numbers(LEN);
     image.prefetch(&one)?;
     for ((stream, gate), soft) in [(&one, &held), (&other, &open)].into_iter().zip(&mut copies) {
-        copy.launch_on(stream, over(LEN), (gate.number(), &image, soft, LEN as u64))?;
+        lab.gated_copy(stream, &gate, &image, soft)?;
     }
     drop(image);
-    let fresh = SmartArray::from(counting(LEN));
+    let fresh = numbers(LEN);
     fresh.prefetch(&other)?;
     other.synchronize()?;
     held.open();
@@ -90,22 +71,17 @@ pub(crate) fn readers_do_not_delay_each_other_when_the_array_is_dropped(
     })
 }
 
-pub(crate) fn three_streams_overlap(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn three_streams_overlap(lab: &Lab) -> Result<()> {
     let [up, compute, down] = [lab.new_stream()?, lab.new_stream()?, lab.new_stream()?];
-    let copy = gated_copy(lab);
     let gates = [(); 3].map(|()| Gate::new());
-    let images = [(); 3].map(|()| SmartArray::from(counting(LEN)));
+    let images = [(); 3].map(|()| numbers(LEN));
     let mut soft = [(); 3].map(|()| SmartArray::<u32, _>::uninit(LEN));
     for image in 0..3 {
         images[image].prefetch(&up)?;
         // This would not return if the upload waited for the earlier picture, whose work waits at a
         // gate.
         up.synchronize()?;
-        copy.launch_on(
-            &compute,
-            over(LEN),
-            (gates[image].number(), &images[image], &mut soft[image], LEN as u64),
-        )?;
+        lab.gated_copy(&compute, &gates[image], &images[image], &mut soft[image])?;
         if image > 0 {
             let before = soft[image - 1].snapshot_on(&down)?;
             gates[image - 1].open();
@@ -117,12 +93,12 @@ pub(crate) fn three_streams_overlap(lab: &Lab<'_>) -> Result<()> {
     Ok(())
 }
 
-pub(crate) fn a_stream_that_waits_for_an_event_starts_after_it(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn a_stream_that_waits_for_an_event_starts_after_it(lab: &Lab) -> Result<()> {
     let (gate, one, other) = (Gate::new(), lab.new_stream()?, lab.new_stream()?);
-    let first = gated_array(lab, &one, &gate)?;
+    let first = lab.gated_numbers(&one, &gate, LEN)?;
     other.wait(&one.record()?)?;
-    let mut second = SmartArray::from(counting(LEN));
-    add(lab).launch_on(&other, over(LEN), (1, &mut second, LEN as u64))?;
+    let mut second = numbers(LEN);
+    lab.add(&other, 1, &mut second)?;
     if lab.has_gates() {
         assert!(!other.is_idle()?);
     }
@@ -134,9 +110,9 @@ pub(crate) fn a_stream_that_waits_for_an_event_starts_after_it(lab: &Lab<'_>) ->
 }
 
 /// A common way to join streams: a stream on which only a wait has been queued records an event.
-pub(crate) fn an_event_behind_a_wait_covers_what_was_waited_for(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn an_event_behind_a_wait_covers_what_was_waited_for(lab: &Lab) -> Result<()> {
     let (gate, one, other) = (Gate::new(), lab.new_stream()?, lab.new_stream()?);
-    let array = gated_array(lab, &one, &gate)?;
+    let array = lab.gated_numbers(&one, &gate, LEN)?;
     other.wait(&one.record()?)?;
     let joined = other.record()?;
     assert!(!joined.is_complete()?);
@@ -147,9 +123,9 @@ pub(crate) fn an_event_behind_a_wait_covers_what_was_waited_for(lab: &Lab<'_>) -
     Ok(())
 }
 
-pub(crate) fn a_synchronised_stream_has_done_its_waiting(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn a_synchronised_stream_has_done_its_waiting(lab: &Lab) -> Result<()> {
     let (gate, one, other) = (Gate::new(), lab.new_stream()?, lab.new_stream()?);
-    let array = gated_array(lab, &one, &gate)?;
+    let array = lab.gated_numbers(&one, &gate, LEN)?;
     other.wait(&one.record()?)?;
     assert!(!other.is_idle()?);
     gate.open();
@@ -159,7 +135,7 @@ pub(crate) fn a_synchronised_stream_has_done_its_waiting(lab: &Lab<'_>) -> Resul
     Ok(())
 }
 
-pub(crate) fn an_event_with_nothing_before_it_is_complete(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn an_event_with_nothing_before_it_is_complete(lab: &Lab) -> Result<()> {
     let stream = lab.new_stream()?;
     let event = stream.record()?;
     event.synchronize()?;
@@ -169,16 +145,13 @@ pub(crate) fn an_event_with_nothing_before_it_is_complete(lab: &Lab<'_>) -> Resu
     lab.stream().synchronize()
 }
 
-pub(crate) fn the_time_between_two_events(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn the_time_between_two_events(lab: &Lab) -> Result<()> {
     let (gate, stream) = (Gate::new(), lab.new_stream()?);
     let start = stream.record()?;
-    let array = gated_array(lab, &stream, &gate)?;
+    let array = lab.gated_numbers(&stream, &gate, LEN)?;
     let end = stream.record()?;
     if lab.has_gates() {
-        assert!(
-            matches!(end.elapsed_since(&start), Err(Error::Backend { .. })),
-            "it is not complete"
-        );
+        assert!(matches!(end.elapsed_since(&start), Err(Error::Backend { .. })), "not complete");
     }
     gate.open();
     end.synchronize()?;
@@ -188,7 +161,7 @@ pub(crate) fn the_time_between_two_events(lab: &Lab<'_>) -> Result<()> {
     Ok(())
 }
 
-pub(crate) fn the_time_between_events_without_work(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn the_time_between_events_without_work(lab: &Lab) -> Result<()> {
     for _ in 0..50 {
         let stream = lab.new_stream()?;
         let (start, end) = (stream.record()?, stream.record()?);
@@ -198,13 +171,12 @@ pub(crate) fn the_time_between_events_without_work(lab: &Lab<'_>) -> Result<()> 
     Ok(())
 }
 
-pub(crate) fn more_events_than_a_pool_keeps(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn more_events_than_a_pool_keeps(lab: &Lab) -> Result<()> {
     let (gate, stream) = (Gate::new(), lab.new_stream()?);
-    let add = add(lab);
-    let mut array = gated_array(lab, &stream, &gate)?;
+    let mut array = lab.gated_numbers(&stream, &gate, LEN)?;
     let mut events = Vec::new();
     for _ in 0..100 {
-        add.launch_on(&stream, over(LEN), (1, &mut array, LEN as u64))?;
+        lab.add(&stream, 1, &mut array)?;
         events.push(stream.record()?);
     }
     assert!(!events[0].is_complete()?);
@@ -218,13 +190,13 @@ pub(crate) fn more_events_than_a_pool_keeps(lab: &Lab<'_>) -> Result<()> {
     Ok(())
 }
 
-pub(crate) fn a_stream_made_while_another_works_waits_for_nothing(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn a_stream_made_while_another_works_waits_for_nothing(lab: &Lab) -> Result<()> {
     let (gate, stream) = (Gate::new(), lab.new_stream()?);
-    let array = gated_array(lab, &stream, &gate)?;
-    let mut other = SmartArray::from(counting(LEN));
+    let array = lab.gated_numbers(&stream, &gate, LEN)?;
+    let mut other = numbers(LEN);
     for _ in 0..3 {
         let fresh = lab.new_stream()?;
-        add(lab).launch_on(&fresh, over(LEN), (5, &mut other, LEN as u64))?;
+        lab.add(&fresh, 5, &mut other)?;
         fresh.synchronize()?;
     }
     assert!(!stream.is_idle()?, "the gate holds the kernel all the time");
@@ -234,24 +206,24 @@ pub(crate) fn a_stream_made_while_another_works_waits_for_nothing(lab: &Lab<'_>)
     Ok(())
 }
 
-pub(crate) fn a_stream_dropped_with_work_in_flight(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn a_stream_dropped_with_work_in_flight(lab: &Lab) -> Result<()> {
     let gate = Gate::new();
     let stream = lab.new_stream()?;
-    let array = gated_array(lab, &stream, &gate)?;
+    let array = lab.gated_numbers(&stream, &gate, LEN)?;
     let snapshot = array.snapshot_on(&stream)?;
     drop(stream);
     gate.open();
     assert_eq!(snapshot.wait()?[0], 1);
-    assert_eq!(*array.host()?, counting(LEN).mapv(|x| x + 1));
+    assert_eq!(*array.host()?, counting(LEN) + 1);
     Ok(())
 }
 
-pub(crate) fn a_stream_synchronises_itself_when_its_guard_drops(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn a_stream_synchronises_itself_when_its_guard_drops(lab: &Lab) -> Result<()> {
     let (gate, stream) = (Gate::new(), lab.new_stream()?);
-    let mut array = SmartArray::from(counting(LEN));
+    let mut array = numbers(LEN);
     let unwound = catch_unwind(AssertUnwindSafe(|| -> Result<()> {
         let _guard = stream.auto_synchronize();
-        gated(lab).launch_on(&stream, over(LEN), (gate.number(), &mut array, LEN as u64))?;
+        lab.gated(&stream, &gate, &mut array)?;
         gate.open();
         std::panic::resume_unwind(Box::new("leaves"))
     }));
@@ -260,12 +232,12 @@ pub(crate) fn a_stream_synchronises_itself_when_its_guard_drops(lab: &Lab<'_>) -
     Ok(())
 }
 
-pub(crate) fn synchronising_a_device_waits_for_all_its_streams(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn synchronising_a_device_waits_for_all_its_streams(lab: &Lab) -> Result<()> {
     let gates = [(); 3].map(|()| Gate::new());
     let streams = [lab.new_stream()?, lab.new_stream()?, lab.stream()];
     let mut arrays = Vec::new();
     for (stream, gate) in streams.iter().zip(&gates) {
-        arrays.push(gated_array(lab, stream, gate)?);
+        arrays.push(lab.gated_numbers(stream, gate, LEN)?);
     }
     gates.iter().for_each(Gate::open);
     lab.device().synchronize()?;
@@ -276,12 +248,11 @@ pub(crate) fn synchronising_a_device_waits_for_all_its_streams(lab: &Lab<'_>) ->
     Ok(())
 }
 
-pub(crate) fn many_streams_come_and_go(lab: &Lab<'_>) -> Result<()> {
-    let add = add(lab);
-    let mut array = SmartArray::from(counting(LEN));
+pub(crate) fn many_streams_come_and_go(lab: &Lab) -> Result<()> {
+    let mut array = numbers(LEN);
     for _ in 0..100 {
         let stream = lab.new_stream()?;
-        add.launch_on(&stream, over(LEN), (1, &mut array, LEN as u64))?;
+        lab.add(&stream, 1, &mut array)?;
         drop(stream.record()?);
     }
     assert_eq!(array.host()?[0], 100);
@@ -289,12 +260,10 @@ pub(crate) fn many_streams_come_and_go(lab: &Lab<'_>) -> Result<()> {
 }
 
 /// A body on the embedded device must not wait for a stream of any device.
-pub(crate) fn an_embedded_body_may_not_wait_for_another_devices_stream(
-    lab: &Lab<'_>,
-) -> Result<()> {
+pub(crate) fn an_embedded_body_may_not_wait_for_another_devices_stream(lab: &Lab) -> Result<()> {
     let (gate, stream, embedded) =
         (Gate::new(), lab.new_stream()?, Device::emulated(Emulation::new()));
-    let array = Arc::new(gated_array(lab, &stream, &gate)?);
+    let array = Arc::new(lab.gated_numbers(&stream, &gate, LEN)?);
     let refused: Arc<Mutex<Vec<Result<()>>>> = Arc::default();
     let (seen, inner, waited) = (Arc::clone(&refused), Arc::clone(&array), stream.clone());
     let body = Kernel::<(InOut<u32>,)>::new("waits").host(move |_grid, (_,)| {
@@ -318,10 +287,10 @@ pub(crate) fn an_embedded_body_may_not_wait_for_another_devices_stream(
     Ok(())
 }
 
-pub(crate) fn a_stream_is_awaited(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn a_stream_is_awaited(lab: &Lab) -> Result<()> {
     let (gate, stream) = (Gate::new(), lab.new_stream()?);
     block_on(stream.done())?;
-    let array = gated_array(lab, &stream, &gate)?;
+    let array = lab.gated_numbers(&stream, &gate, LEN)?;
     let mut done = stream.done();
     let context = &mut Context::from_waker(Waker::noop());
     let first = Pin::new(&mut done).poll(context);
@@ -349,11 +318,11 @@ pub(crate) fn a_stream_is_awaited(lab: &Lab<'_>) -> Result<()> {
     Ok(())
 }
 
-pub(crate) fn a_stream_is_awaited_up_to_a_position(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn a_stream_is_awaited_up_to_a_position(lab: &Lab) -> Result<()> {
     let (first, second, stream) = (Gate::new(), Gate::new(), lab.new_stream()?);
-    let one = gated_array(lab, &stream, &first)?;
+    let one = lab.gated_numbers(&stream, &first, LEN)?;
     let done = stream.done();
-    let other = gated_array(lab, &stream, &second)?;
+    let other = lab.gated_numbers(&stream, &second, LEN)?;
     if !lab.has_gates() {
         second.open();
     }
@@ -368,11 +337,11 @@ pub(crate) fn a_stream_is_awaited_up_to_a_position(lab: &Lab<'_>) -> Result<()> 
 }
 
 /// Neither does the work queued behind a host function delay it.
-pub(crate) fn a_host_function_runs_before_work_behind_it(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn a_host_function_runs_before_work_behind_it(lab: &Lab) -> Result<()> {
     let (first, second, stream) = (Gate::new(), Gate::new(), lab.new_stream()?);
-    let one = gated_array(lab, &stream, &first)?;
+    let one = lab.gated_numbers(&stream, &first, LEN)?;
     let function = stream.launch_host_function(|| 5)?;
-    let other = gated_array(lab, &stream, &second)?;
+    let other = lab.gated_numbers(&stream, &second, LEN)?;
     if !lab.has_gates() {
         second.open();
     }
@@ -384,7 +353,7 @@ pub(crate) fn a_host_function_runs_before_work_behind_it(lab: &Lab<'_>) -> Resul
     Ok(())
 }
 
-pub(crate) fn streams_have_priorities(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn streams_have_priorities(lab: &Lab) -> Result<()> {
     let device = lab.device();
     let range = device.stream_priorities()?;
     assert!(range.greatest <= range.least, "a greater priority has a lower number");
@@ -399,27 +368,27 @@ pub(crate) fn streams_have_priorities(lab: &Lab<'_>) -> Result<()> {
     ] {
         let stream = device.new_stream_with_priority(asked)?;
         assert_eq!(stream.priority()?, given);
-        let mut array = SmartArray::from(counting(LEN));
-        add(lab).launch_on(&stream, over(LEN), (1, &mut array, LEN as u64))?;
+        let mut array = numbers(LEN);
+        lab.add(&stream, 1, &mut array)?;
         arrays.push(array);
     }
     for array in arrays {
-        assert_eq!(*array.host()?, counting(LEN).mapv(|x| x + 1));
+        assert_eq!(*array.host()?, counting(LEN) + 1);
     }
     Ok(())
 }
 
 /// Threads launch, record, wait and ask on one stream.
-pub(crate) fn many_threads_share_a_stream(lab: &Lab<'_>) -> Result<()> {
-    let (stream, add) = (lab.new_stream()?, add(lab));
+pub(crate) fn many_threads_share_a_stream(lab: &Lab) -> Result<()> {
+    let stream = lab.new_stream()?;
     thread::scope(|scope| {
         let working: Vec<_> = (0..8)
             .map(|thread| {
-                let (stream, add) = (&stream, &add);
+                let stream = &stream;
                 scope.spawn(move || -> Result<u32> {
-                    let mut array = SmartArray::from(counting(LEN));
+                    let mut array = numbers(LEN);
                     for round in 0..40 {
-                        add.launch_on(stream, over(LEN), (1, &mut array, LEN as u64))?;
+                        lab.add(stream, 1, &mut array)?;
                         match (thread + round) % 8 {
                             0 => stream.synchronize()?,
                             1 => stream.record()?.synchronize()?,

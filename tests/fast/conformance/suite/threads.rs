@@ -1,15 +1,8 @@
 //! Many threads on one device.
 
+use super::prelude::*;
 use std::sync::{Barrier, Mutex};
 use std::thread;
-
-use resident::ndarray::{Axis, s};
-use resident::{Result, SmartArray};
-
-use super::gates::Gate;
-use super::kernels::{accumulate, add, gated, over};
-use super::lab::Lab;
-use super::values::{bytes, counting, make_newest, numbered};
 
 const LEN: usize = 256;
 const THREADS: usize = 6;
@@ -25,9 +18,9 @@ fn on_threads(work: impl Fn(usize) -> Result<()> + Sync) -> Result<()> {
     })
 }
 
-pub(crate) fn many_threads_read_one_array_and_it_moves_once(lab: &Lab<'_>) -> Result<()> {
-    for len in [LEN, 2 << 20] {
-        let mut array = SmartArray::from(counting(len));
+pub(crate) fn many_threads_read_one_array_and_it_moves_once(lab: &Lab) -> Result<()> {
+    for len in [LEN, LARGE] {
+        let mut array = numbers(len);
         let start = Barrier::new(THREADS);
         on_threads(|number| {
             start.wait();
@@ -44,24 +37,19 @@ pub(crate) fn many_threads_read_one_array_and_it_moves_once(lab: &Lab<'_>) -> Re
             assert!(*array.host()? == counting(len));
             Ok(())
         })?;
-        assert_eq!(
-            bytes(array.traffic()),
-            [4 * len as u64, 4 * len as u64, 0],
-            "each element is downloaded once"
-        );
+        assert_eq!(bytes(array.traffic()), [4 * len as u64, 4 * len as u64, 0], "each once");
     }
     Ok(())
 }
 
-pub(crate) fn threads_with_streams_of_their_own(lab: &Lab<'_>) -> Result<()> {
-    let shared = SmartArray::from(counting(LEN));
-    let (add, accumulate) = (add(lab), accumulate(lab));
+pub(crate) fn threads_with_streams_of_their_own(lab: &Lab) -> Result<()> {
+    let shared = numbers(LEN);
     on_threads(|number| {
         let stream = lab.new_stream()?;
         let mut array = SmartArray::<u32, _>::zeros(LEN);
         for turn in 0..40 {
-            accumulate.launch_on(&stream, over(LEN), (&shared, &mut array, LEN as u64))?;
-            add.launch_on(&stream, over(LEN), (number as u32, &mut array, LEN as u64))?;
+            lab.accumulate(&stream, &shared, &mut array)?;
+            lab.add(&stream, number as u32, &mut array)?;
             if turn % 10 == 0 {
                 assert_eq!(array.get(1)?, (turn + 1) * (number as u32 + 1));
             }
@@ -74,12 +62,12 @@ pub(crate) fn threads_with_streams_of_their_own(lab: &Lab<'_>) -> Result<()> {
 }
 
 /// Frees are driver calls too, and the thread that makes them has no current context.
-pub(crate) fn an_array_dropped_on_a_thread_that_never_saw_the_device(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn an_array_dropped_on_a_thread_that_never_saw_the_device(lab: &Lab) -> Result<()> {
     let before = lab.device().memory().in_use;
     let gate = Gate::new();
-    let (mut used, idle) = (SmartArray::from(counting(LEN)), SmartArray::from(counting(LEN)));
+    let (mut used, idle) = (numbers(LEN), numbers(LEN));
     drop(idle.gpu_on(&lab.stream())?);
-    gated(lab).launch_on(&lab.stream(), over(LEN), (gate.number(), &mut used, LEN as u64))?;
+    lab.gated(&lab.stream(), &gate, &mut used)?;
     let stream = lab.new_stream()?;
     let (pending, event) = (used.snapshot_on(&stream)?, stream.record()?);
     thread::spawn(move || drop((used, idle, stream, event))).join().expect("no panic");
@@ -87,14 +75,13 @@ pub(crate) fn an_array_dropped_on_a_thread_that_never_saw_the_device(lab: &Lab<'
     gate.open();
     assert_eq!(thread::spawn(move || pending.wait()).join().expect("no panic")?[0], 1);
     // No error is left that an unrelated call would return.
-    let array = SmartArray::from(counting(LEN));
+    let array = numbers(LEN);
     drop(array.gpu_on(&lab.new_stream()?)?);
     Ok(())
 }
 
-pub(crate) fn threads_write_parts_of_one_array(lab: &Lab<'_>) -> Result<()> {
-    let add = add(lab);
-    let mut array = SmartArray::from(counting(LEN));
+pub(crate) fn threads_write_parts_of_one_array(lab: &Lab) -> Result<()> {
+    let mut array = numbers(LEN);
     {
         let mut parts = Vec::new();
         let mut rest = array.view_mut();
@@ -106,9 +93,9 @@ pub(crate) fn threads_write_parts_of_one_array(lab: &Lab<'_>) -> Result<()> {
         parts.push(Mutex::new(Some(rest)));
         on_threads(|number| {
             let mut part = parts[number].lock().unwrap().take().expect("one part for each thread");
-            let (stream, len) = (lab.new_stream()?, part.len());
+            let stream = lab.new_stream()?;
             for _ in 0..20 {
-                add.launch_on(&stream, over(len), (1, &mut part, len as u64))?;
+                lab.add(&stream, 1, &mut part)?;
                 part.host_mut()?[0] += 100;
             }
             Ok(())
@@ -119,13 +106,12 @@ pub(crate) fn threads_write_parts_of_one_array(lab: &Lab<'_>) -> Result<()> {
     Ok(())
 }
 
-pub(crate) fn threads_pass_an_array_on(lab: &Lab<'_>) -> Result<()> {
-    let add = add(lab);
+pub(crate) fn threads_pass_an_array_on(lab: &Lab) -> Result<()> {
     let array = Mutex::new(SmartArray::from(numbered::<u32, _>(LEN, 0)));
     on_threads(|_| {
         let stream = lab.new_stream()?;
         for _ in 0..20 {
-            add.launch_on(&stream, over(LEN), (1, &mut *array.lock().unwrap(), LEN as u64))?;
+            lab.add(&stream, 1, &mut *array.lock().unwrap())?;
         }
         Ok(())
     })?;

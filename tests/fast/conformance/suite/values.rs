@@ -1,9 +1,10 @@
 //! Contents that a test can recognise.
 
-use resident::bytemuck;
-use resident::ndarray::{Array, Array1, Dimension, ShapeBuilder};
-use resident::{AsViewMut, Element, Result, Stream, Traffic};
 use std::fmt::Debug;
+
+use proptest::test_runner::{Config, FileFailurePersistence, RngSeed, TestRunner};
+use resident::{AsViewMut, Element, bytemuck};
+use support::prelude::*;
 
 /// An element type whose values tests can compare and print.
 pub(crate) trait Sample: Element + PartialEq + Debug {}
@@ -36,6 +37,24 @@ pub(crate) fn numbered<T: Element, D: Dimension>(
 /// `0, 1, 2, ..`.
 pub(crate) fn counting(len: usize) -> Array1<u32> {
     Array1::from_iter(0..len as u32)
+}
+
+/// An array with these contents.
+pub(crate) fn numbers(len: usize) -> SmartArray<u32, Ix1> {
+    SmartArray::from(counting(len))
+}
+
+/// More elements than a copy in one piece has: five MiB of numbers.
+pub(crate) const LARGE: usize = 5 << 18;
+
+/// Draws the same random cases each time: a sample of them, or all.
+pub(crate) fn runner((sample, all): (u32, u32), seed: u64) -> TestRunner {
+    TestRunner::new(Config {
+        cases: sampled(sample, all),
+        rng_seed: RngSeed::Fixed(seed),
+        failure_persistence: Some(Box::new(FileFailurePersistence::Off)),
+        ..Config::default()
+    })
 }
 
 /// Makes the device's copy the newest, by work that changes no values, so that later host reads

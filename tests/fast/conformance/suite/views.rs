@@ -1,18 +1,14 @@
 //! Views: random chains of rearrangements have the elements that ndarray's have, on the host and in
 //! kernels, and only these move.
 
+use super::prelude::*;
 use proptest::collection::vec;
 use proptest::prelude::{Strategy, any};
 use proptest::test_runner::{Config, FileFailurePersistence, RngSeed, TestRunner};
-use resident::ndarray::{Array2, Axis, s};
-use resident::{DeviceArray, Result, SmartArray, Stream};
 use resident_programs::views::Chain;
 use resident_programs::views::chain::Step;
 pub(super) use resident_programs::views::chain::slice_of;
 use resident_programs::views::launched::{Kernels, STEP};
-
-use super::lab::{Lab, with_checked_totals};
-use super::values::numbered;
 
 fn cases() -> impl Strategy<Value = Chain> {
     (vec(0_usize..6, 0..4), any::<bool>(), vec(any::<Step>(), 1..7)).prop_map(
@@ -26,18 +22,9 @@ fn cases() -> impl Strategy<Value = Chain> {
     )
 }
 
-pub(super) fn runner(cases: u32) -> TestRunner {
-    TestRunner::new(Config {
-        cases,
-        rng_seed: RngSeed::Fixed(10),
-        failure_persistence: Some(Box::new(FileFailurePersistence::Off)),
-        ..Config::default()
-    })
-}
-
-fn run_all(lab: &Lab<'_>, run: impl Fn(&Chain, &Stream, &Kernels) -> Result<()>) -> Result<()> {
-    let kernels = Kernels::new(Some(&lab.code("of_each_rank")));
-    let outcome = runner(96).run(&cases(), |chain| {
+fn run_all(lab: &Lab, run: impl Fn(&Chain, &Stream, &Kernels) -> Result<()>) -> Result<()> {
+    let kernels = Kernels::new(Some(lab.code()));
+    let outcome = runner((40, 96), 10).run(&cases(), |chain| {
         with_checked_totals(&[lab.device()], || run(&chain, &lab.stream(), &kernels))
             .unwrap_or_else(|error| panic!("{error}"));
         Ok(())
@@ -46,34 +33,30 @@ fn run_all(lab: &Lab<'_>, run: impl Fn(&Chain, &Stream, &Kernels) -> Result<()>)
     Ok(())
 }
 
-pub(crate) fn chains_of_rearrangements_have_the_elements_of_ndarrays(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn chains_of_rearrangements_have_the_elements_of_ndarrays(lab: &Lab) -> Result<()> {
     run_all(lab, Chain::run_on_views)
 }
 
-pub(crate) fn chains_on_device_arrays_have_the_elements_of_ndarrays(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn chains_on_device_arrays_have_the_elements_of_ndarrays(lab: &Lab) -> Result<()> {
     run_all(lab, Chain::run_on_device_views)
 }
 
-pub(crate) fn chains_on_exclusive_views_write_the_elements_of_ndarrays(
-    lab: &Lab<'_>,
-) -> Result<()> {
+pub(crate) fn chains_on_exclusive_views_write_the_elements_of_ndarrays(lab: &Lab) -> Result<()> {
     run_all(lab, Chain::run_on_exclusive_views)
 }
 
 pub(crate) fn chains_on_exclusive_device_views_write_the_elements_of_ndarrays(
-    lab: &Lab<'_>,
+    lab: &Lab,
 ) -> Result<()> {
     run_all(lab, Chain::run_on_exclusive_device_views)
 }
 
-pub(crate) fn chains_on_fields_have_the_elements_of_ndarrays(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn chains_on_fields_have_the_elements_of_ndarrays(lab: &Lab) -> Result<()> {
     run_all(lab, Chain::run_on_fields)?;
     run_all(lab, Chain::run_on_device_fields)
 }
 
-pub(crate) fn chains_on_exclusive_fields_write_the_elements_of_ndarrays(
-    lab: &Lab<'_>,
-) -> Result<()> {
+pub(crate) fn chains_on_exclusive_fields_write_the_elements_of_ndarrays(lab: &Lab) -> Result<()> {
     run_all(lab, Chain::run_on_exclusive_fields)
 }
 
@@ -112,9 +95,9 @@ macro_rules! change_parts {
     }};
 }
 
-pub(crate) fn kernels_take_rows_columns_chunks_and_other_axes(lab: &Lab<'_>) -> Result<()> {
+pub(crate) fn kernels_take_rows_columns_chunks_and_other_axes(lab: &Lab) -> Result<()> {
     let (stream, contents): (_, Array2<u32>) = (lab.stream(), numbered((5, 6), 0));
-    let kernels = Kernels::new(Some(&lab.code("of_each_rank")));
+    let kernels = Kernels::new(Some(lab.code()));
     let mut expected = contents.clone();
     let table = SmartArray::from(contents.clone());
     let table = change_parts!(table, &stream, &kernels, &mut expected);

@@ -1,13 +1,12 @@
 //! Runs one scenario on the GPU backend repeatedly. In each run another driver call fails, or the
 //! device dies at another call.
 
-use resident::ndarray::{Array2, Ix2, s};
-use resident::{Device, Error, Grid, InOut, Kernel, Result, SmartArray};
-use support::own_process::{self, assert_success};
-use support::test_name;
+use support::prelude::*;
 
-use super::face as driver;
-use super::kernels;
+use super::{
+    ILLEGAL_ADDRESS, OUT_OF_MEMORY, Swept, UNKNOWN, deaths, driver, kernels, nth, sweep,
+    two_devices,
+};
 use crate::device_arrays;
 use crate::environment::Sample;
 
@@ -121,65 +120,36 @@ mod scenario {
     }
 }
 
-fn devices() -> [Device; 2] {
-    kernels::open(driver::settings().devices(2), 2).try_into().expect("two")
-}
-
-fn assert_nothing_left(what: &str) {
-    assert_eq!(driver::take_hazards(), Vec::<String>::new(), "{what}");
-    assert_eq!(driver::take_notes(), Vec::<String>::new(), "{what}");
-    for device in 0..2 {
-        assert_eq!(driver::memory_in_use(device), 0, "{what}: bytes on device {device}");
-    }
-}
-
 /// Runs the scenario once for each driver call of a sample, which fails. Most failures are returned
 /// to the caller; the other failures only reduce speed, or are handled later.
-fn sweep(code: u32, looks: bool, sample: Sample) {
-    let devices = devices();
-    assert_eq!(scenario::Run::new(&devices, looks).go(), 0, "without faults, no call is refused");
-    assert_nothing_left("without a fault");
-    let (mut told, mut runs) = (0, 0);
-    for nth in sample.numbers() {
-        driver::take_calls();
-        driver::fail_any(nth, code);
-        let refused = scenario::Run::new(&devices, looks).go();
-        driver::forget_faults();
-        let mut calls = driver::take_calls();
-        // `fail_any` leaves these out.
-        calls.retain(|call| call.name != driver::CAPTURE_MODE);
-        let Some(failed) = calls.get(nth as usize - 1) else {
-            assert!(nth > 100 && told > runs / 2, "{told} refusals in {runs} runs");
-            return;
-        };
-        (told, runs) = (told + refused, runs + 1);
-        let what = format!("call {nth}, {failed}, looks: {looks}");
-        assert_eq!(failed.code, code, "{what}");
-        assert!(refused <= 1, "{what}: one fault, {refused} refusals");
-        assert_nothing_left(&what);
-    }
+fn sweep_scenario(code: u32, looks: bool, sample: Sample) {
+    let devices = two_devices();
+    let swept = sweep(code, sample.numbers(), || scenario::Run::new(&devices, looks).go());
+    assert_most_are_told(&swept, 100);
 }
 
-/// CUDA_ERROR_OUT_OF_MEMORY and CUDA_ERROR_UNKNOWN, and the same of hipError_t.
-const OUT_OF_MEMORY: u32 = 2;
-const UNKNOWN: u32 = 999;
+#[track_caller]
+fn assert_most_are_told(swept: &Swept, calls_min: u64) {
+    let Swept { end, runs, told } = *swept;
+    assert!(end > calls_min && told > runs / 2, "{told} refusals in {runs} runs, {end} calls");
+}
 
 #[test]
 fn each_refused_call_leaves_contents_unchanged_and_can_be_repeated() {
     support::own_process!();
-    sweep(UNKNOWN, false, Sample::new(3, 0));
+    sweep_scenario(UNKNOWN, false, Sample::new(3, 0));
 }
 
 #[test]
 fn each_refused_call_leaves_contents_unchanged_when_read_at_once() {
     support::own_process!();
-    sweep(UNKNOWN, true, Sample::new(3, 1));
+    sweep_scenario(UNKNOWN, true, Sample::new(3, 1));
 }
 
 #[test]
 fn each_call_without_memory_leaves_contents_unchanged() {
     support::own_process!();
-    sweep(OUT_OF_MEMORY, false, Sample::new(3, 2));
+    sweep_scenario(OUT_OF_MEMORY, false, Sample::new(3, 2));
 }
 
 /// The program on device arrays. A copy of many runs that is refused in the middle has written some
@@ -187,41 +157,12 @@ fn each_call_without_memory_leaves_contents_unchanged() {
 #[test]
 fn each_refused_call_on_device_arrays_can_be_repeated() {
     support::own_process!();
-    let devices = devices();
+    let devices = two_devices();
     for (code, first) in [(OUT_OF_MEMORY, 0), (UNKNOWN, 1)] {
-        assert_eq!(device_arrays::run(&devices, false), 0, "without faults, no call is refused");
-        let (mut told, mut runs) = (0, 0);
-        for nth in Sample::new(2, first).numbers() {
-            driver::take_calls();
-            driver::fail_any(nth, code);
-            let refused = device_arrays::run(&devices, false);
-            driver::forget_faults();
-            let mut calls = driver::take_calls();
-            // `fail_any` leaves these out.
-            calls.retain(|call| call.name != driver::CAPTURE_MODE);
-            let Some(failed) = calls.get(nth as usize - 1) else {
-                assert!(nth > 60 && told > runs / 2, "{told} refusals in {runs} runs");
-                break;
-            };
-            (told, runs) = (told + refused, runs + 1);
-            let what = format!("call {nth}, {failed}");
-            assert_eq!(failed.code, code, "{what}");
-            assert!(refused <= 1, "{what}: one fault, {refused} refusals");
-            assert_nothing_left(&what);
-        }
+        let numbers = Sample::new(2, first).numbers();
+        assert_most_are_told(&sweep(code, numbers, || device_arrays::run(&devices, false)), 60);
     }
 }
-
-/// This variable gives a child process the number of the operation or call at which the device
-/// dies.
-const NTH: &str = "RESIDENT_TEST_NTH";
-
-fn nth() -> Option<u64> {
-    std::env::var(NTH).ok()?.parse().ok()
-}
-
-/// CUDA_ERROR_ILLEGAL_ADDRESS, hipErrorIllegalAddress.
-const ILLEGAL_ADDRESS: u32 = 700;
 
 type Matrix = SmartArray<u32, Ix2>;
 
@@ -308,7 +249,7 @@ fn assert_reported_once(device: &Device) -> bool {
 
 fn die(kill: fn(u64)) {
     let Some(nth) = nth() else { return };
-    let [device, peer] = devices();
+    let [device, peer] = two_devices();
     driver::take_calls();
     if nth > 0 {
         kill(nth);
@@ -322,9 +263,8 @@ fn die(kill: fn(u64)) {
     println!("calls: {}", driver::calls().len());
 }
 
-// A device that died stays dead for its whole process, so each death needs a separate process. The
-// tests below start this program repeatedly, with `--exact`, `--include-ignored` and the name of
-// one of the next two tests.
+// The tests below start this program repeatedly, with `--exact`, `--include-ignored` and the name
+// of one of the next two tests.
 
 #[test]
 #[ignore = "run in processes of its own by the tests below"]
@@ -336,17 +276,6 @@ fn dies_at_work() {
 #[ignore = "run in processes of its own by the tests below"]
 fn dies_at_a_call() {
     die(|nth| driver::fail_any(nth, ILLEGAL_ADDRESS));
-}
-
-/// Runs the program in child processes, each with another number; returns in how many of them the
-/// device was lost.
-fn deaths(test: &str, numbers: impl Iterator<Item = u64>) -> usize {
-    let died = |nth: &u64| {
-        let output = own_process::run(test, &[(NTH, &nth.to_string())]);
-        assert_success(&output, &format!("{test}, number {nth}"));
-        String::from_utf8_lossy(&output.stdout).contains("lost: true")
-    };
-    numbers.filter(died).count()
 }
 
 #[test]

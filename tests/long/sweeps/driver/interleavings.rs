@@ -8,13 +8,10 @@
 use std::collections::BTreeSet;
 
 use crate::pictures::{PICTURES, Picture, Transform, cooled, heat, joined, picture, processed};
-use resident::ndarray::{Array2, Ix2, s};
-use resident::{Device, Grid, InOut, Kernel, Pending, Result, Stream};
-use support::own_process::{self, assert_success};
-use support::test_name;
 
-use super::face as driver;
 use super::kernels::{self, code, take_ran};
+use super::{assert_nothing_left, driver};
+use support::prelude::*;
 
 /// The number of processes, each with its own seed, and the number of runs in each.
 const SEEDS: u64 = 6;
@@ -88,9 +85,7 @@ fn runs_under_a_seed() {
     for number in 0..RUNS {
         let seen = run(&devices).unwrap_or_else(|error| panic!("run {number}: {error}"));
         assert_eq!(seen, expected, "seed {seed}, run {number}");
-        assert_eq!(driver::take_hazards(), Vec::<String>::new(), "seed {seed}, run {number}");
-        assert_eq!(driver::take_notes(), Vec::<String>::new(), "seed {seed}, run {number}");
-        assert_eq!([0, 1].map(driver::memory_in_use), [0, 0], "seed {seed}, run {number}");
+        assert_nothing_left(&format!("seed {seed}, run {number}"));
         let order = take_ran();
         println!("order {order:?}");
         orders.insert(order);

@@ -3,37 +3,27 @@
 
 use std::cell::Cell;
 
-use resident::Device;
-
-use super::face as driver;
-use super::kernels;
+use super::{UNKNOWN, assert_no_complaint, driver, take_calls, two_devices};
 use crate::refused_writes::{cases, run};
-
-/// CUDA_ERROR_UNKNOWN, hipErrorUnknown.
-const UNKNOWN: u32 = 999;
 
 #[test]
 fn an_error_of_a_write_refused_by_the_driver_says_what_is_written() {
     support::own_process!();
-    let devices: [Device; 2] =
-        kernels::open(driver::settings().devices(2), 2).try_into().expect("two");
+    let devices = two_devices();
     let (mut runs, mut told, mut partial) = (0, 0, 0);
     for case in &cases() {
         for nth in 1.. {
             let failed = Cell::new(None);
             let around = |is_before| {
-                let mut calls = driver::take_calls();
+                let calls = take_calls();
                 if is_before {
                     return driver::fail_any(nth, UNKNOWN);
                 }
                 driver::forget_faults();
-                // `fail_any` leaves these out.
-                calls.retain(|call| call.name != driver::CAPTURE_MODE);
                 failed.set(calls.get(nth as usize - 1).map(|call| call.code));
             };
             let outcome = run(case, &devices, (false, false), &around, format!("call {nth} fails"));
-            assert_eq!(driver::take_hazards(), Vec::<String>::new(), "{}, call {nth}", case.0);
-            assert_eq!(driver::take_notes(), Vec::<String>::new(), "{}, call {nth}", case.0);
+            assert_no_complaint(&format!("{}, call {nth}", case.0));
             if failed.get().is_none() {
                 assert_eq!(outcome.told, 0, "{}: no call fails", case.0);
                 break;

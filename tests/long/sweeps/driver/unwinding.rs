@@ -1,18 +1,14 @@
 //! Calls that work with borrowed or freed memory, while user code panics, on the GPU backend.
 
-use resident::Device;
-use support::flags::without_deadlock;
-
-use super::face as driver;
-use super::kernels;
+use super::{assert_no_complaint, driver, kernels};
 use crate::unwinding::{self, CALLS, Place, TASKS};
+use support::prelude::*;
 
 fn sweep(settings: driver::Settings, lists: &'static [&'static [Place]]) {
     let devices: [Device; 2] = kernels::open(settings.devices(2), 2).try_into().expect("two");
     without_deadlock(move || {
         let check = |devices: &[Device; 2], what: &str| {
-            assert_eq!(driver::take_hazards(), Vec::<String>::new(), "{what}");
-            assert_eq!(driver::take_notes(), Vec::<String>::new(), "{what}");
+            assert_no_complaint(what);
             for device in devices {
                 assert_eq!(device.memory().in_use, 0, "{what}: bytes on {device}");
             }

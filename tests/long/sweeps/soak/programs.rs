@@ -2,14 +2,10 @@
 
 use resident::bytemuck::{Pod, Zeroable};
 #[cfg(feature = "cuda")]
-use resident::ndarray::Array2;
-use resident::ndarray::{Array1, Ix1, Ix2, s};
-use resident::{
-    Device, DeviceArray, Error, Grid, In, InOut, Kernel, ManagedArray, MappedArray, PinnedArray,
-    Result, SmartArray, Stream, field, field_mut, with_mapped, with_pinned,
-};
+use resident::{field, field_mut};
 #[cfg(feature = "cuda")]
 use support::cuda::{driver, face};
+use support::prelude::*;
 
 pub(super) fn add_one() -> Kernel<(InOut<f32>,)> {
     Kernel::new("add_one").host(|_, (xs,): (&mut [f32],)| xs.iter_mut().for_each(|x| *x += 1.0))

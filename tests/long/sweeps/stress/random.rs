@@ -5,24 +5,17 @@ use resident::ndarray::{Array2, Axis, Ix2, Slice, SliceInfo, SliceInfoElem, s};
 /// A region of a table: a range with a step, also a negative one, of each axis.
 pub(super) type Region = SliceInfo<[SliceInfoElem; 2], Ix2, Ix2>;
 
-/// A generator of numbers: SplitMix64.
-pub(super) struct Random(u64);
+/// A generator of numbers.
+pub(super) struct Random(support::random::Random);
 
 impl Random {
     pub(super) fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    fn number(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
+        Self(support::random::Random::new(seed))
     }
 
     /// A number from 0 to `limit - 1`.
     pub(super) fn below(&mut self, limit: usize) -> usize {
-        (self.number() % limit as u64) as usize
+        self.0.below(limit)
     }
 
     /// The value of an element.

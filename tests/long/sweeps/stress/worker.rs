@@ -3,15 +3,12 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::Ordering;
 
-use resident::ndarray::{Array2, ArrayViewMut2, Ix2};
-use resident::{
-    Grid, ManagedArray, MappedArray, PinnedArray, Result, SmartArray, SmartViewMut, Stream,
-    with_mapped, with_pinned,
-};
+use resident::ndarray::ArrayViewMut2;
 
 use super::random::Random;
 use super::steps::{STEPS, Target};
 use super::{Ending, Lab, Modelled, Promised};
+use support::prelude::*;
 
 /// The number of arrays that a thread has at most, and that are handed on at most.
 const ARRAYS_MAX: usize = 6;

@@ -11,12 +11,10 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use resident::ndarray::{Array2, Ix2};
-use resident::{Device, Emulation, Grid, InOut, Kernel, Result, SmartArray, Stream};
-use support::flags::without_deadlock;
-
+use crate::each_call::counting;
 use crate::steps::with_device_code;
 pub(crate) use places::{CALLS, TASKS};
+use support::prelude::*;
 use user_code::{Broken, Subscriber, UserCode};
 
 type Table = SmartArray<u32, Ix2>;
@@ -26,7 +24,7 @@ type Table = SmartArray<u32, Ix2>;
 const KERNEL_TIME: Duration = Duration::from_millis(1);
 
 fn start() -> Array2<u32> {
-    Array2::from_shape_fn((8, 8), |(row, column)| (row * 8 + column) as u32)
+    counting(8, 8)
 }
 
 fn add() -> Kernel<(u32, InOut<u32, Ix2>)> {
@@ -42,11 +40,8 @@ fn one() -> Grid {
     Grid::cover(1)
 }
 
-/// A call, or several, that user code interrupts.
-pub(crate) struct Place {
-    name: &'static str,
-    run: fn(&Scene<'_>),
-}
+/// A call, or several, that user code interrupts, with its name.
+pub(crate) type Place = (&'static str, fn(&Scene<'_>));
 
 /// One run of a place.
 pub(crate) struct Scene<'d> {
@@ -119,7 +114,7 @@ pub(crate) fn sweep(
     check: impl Fn(&[Device; 2], &str),
 ) {
     user_code::silence_panics();
-    for Place { name, run } in places {
+    for (name, run) in places {
         for nth in 1.. {
             let devices = open(nth);
             let user_code = Arc::<UserCode>::default();

@@ -8,64 +8,48 @@ use std::task::{Context, Poll};
 use std::thread;
 use std::time::Duration;
 
-use resident::ndarray::{Array2, Ix2, s};
-use resident::{
-    Device, DeviceArray, DeviceKind, Error, InOut, Kernel, ManagedArray, MappedArray, PinnedArray,
-    Result, SmartViewMut, with_mapped, with_pinned,
-};
-use support::block_on::block_on;
+use resident::DeviceKind;
 
 use super::user_code::{Broken, Captured, waker};
 use super::{KERNEL_TIME, Place, Scene, Table, add, one, start};
+use support::prelude::*;
 
 /// Tasks: on devices that run work also while no thread waits.
-pub(crate) const TASKS: &[Place] = &[Place { name: "tasks", run: tasks }];
+pub(crate) const TASKS: &[Place] = &[("tasks", tasks)];
 
 pub(crate) const CALLS: &[Place] = &[
-    Place { name: "the end of a loan of pinned memory", run: |scene| end_of_loan(scene, pinned) },
-    Place { name: "the end of a loan of mapped memory", run: |scene| end_of_loan(scene, mapped) },
-    Place { name: "a loan of pinned memory", run: |scene| loan(scene, pinned) },
-    Place { name: "a loan of mapped memory", run: |scene| loan(scene, mapped) },
-    Place { name: "a task in a loan of pinned memory", run: |scene| task_in_loan(scene, pinned) },
-    Place { name: "a task in a loan of mapped memory", run: |scene| task_in_loan(scene, mapped) },
-    Place { name: "copy_to_host_into", run: copy_to_host_into },
-    Place { name: "copy_from_host", run: copy_from_host },
-    Place { name: "copy_from_host, from pinned memory", run: copy_from_pinned_host },
-    Place { name: "from_host_on", run: from_host_on },
-    Place { name: "a launch", run: launch },
-    Place { name: "an assignment", run: assign },
-    Place { name: "the drop of a watched array", run: drop_watched },
-    Place { name: "host", run: |scene| use_all_kinds(scene, |x, _| x.host().map(drop)) },
-    Place { name: "host_mut", run: |scene| use_all_kinds(scene, |x, _| x.host_mut().map(drop)) },
-    Place { name: "to_vec", run: |scene| use_all_kinds(scene, |x, _| x.to_vec().map(drop)) },
-    Place { name: "get", run: |scene| use_all_kinds(scene, |x, _| x.get((1, 1)).map(drop)) },
-    Place {
-        name: "a snapshot",
-        run: |scene| {
-            use_all_kinds(scene, |x, _| {
-                x.snapshot_on(&Device::current()?.stream())?.wait().map(drop)
-            });
-        },
-    },
-    Place { name: "prefetch_host", run: |scene| use_all_kinds(scene, |x, _| x.prefetch_host()) },
-    Place {
-        name: "prefetch",
-        run: |scene| use_all_kinds(scene, |x, other| x.prefetch(&other.stream())),
-    },
-    Place {
-        name: "a guard on another device",
-        run: |scene| use_all_kinds(scene, |x, other| x.gpu_mut_on(&other.stream()).map(drop)),
-    },
-    Place {
-        name: "release_on",
-        run: |scene| use_all_kinds(scene, |x, _| x.release_on(&Device::current()?)),
-    },
-    Place { name: "into_array", run: into_array },
-    Place { name: "a drop", run: drop_busy },
-    Place { name: "values captured by kernels", run: captured_by_kernels },
-    Place { name: "values captured by host functions", run: captured_by_host_functions },
+    ("the end of a loan of pinned memory", |scene| end_of_loan(scene, pinned)),
+    ("the end of a loan of mapped memory", |scene| end_of_loan(scene, mapped)),
+    ("a loan of pinned memory", |scene| loan(scene, pinned)),
+    ("a loan of mapped memory", |scene| loan(scene, mapped)),
+    ("a task in a loan of pinned memory", |scene| task_in_loan(scene, pinned)),
+    ("a task in a loan of mapped memory", |scene| task_in_loan(scene, mapped)),
+    ("copy_to_host_into", copy_to_host_into),
+    ("copy_from_host", copy_from_host),
+    ("copy_from_host, from pinned memory", copy_from_pinned_host),
+    ("from_host_on", from_host_on),
+    ("a launch", launch),
+    ("an assignment", assign),
+    ("the drop of a watched array", drop_watched),
+    ("host", |scene| use_all_kinds(scene, |x, _| x.host().map(drop))),
+    ("host_mut", |scene| use_all_kinds(scene, |x, _| x.host_mut().map(drop))),
+    ("to_vec", |scene| use_all_kinds(scene, |x, _| x.to_vec().map(drop))),
+    ("get", |scene| use_all_kinds(scene, |x, _| x.get((1, 1)).map(drop))),
+    ("a snapshot", |scene| {
+        use_all_kinds(scene, |x, _| x.snapshot_on(&Device::current()?.stream())?.wait().map(drop));
+    }),
+    ("prefetch_host", |scene| use_all_kinds(scene, |x, _| x.prefetch_host())),
+    ("prefetch", |scene| use_all_kinds(scene, |x, other| x.prefetch(&other.stream()))),
+    ("a guard on another device", |scene| {
+        use_all_kinds(scene, |x, other| x.gpu_mut_on(&other.stream()).map(drop))
+    }),
+    ("release_on", |scene| use_all_kinds(scene, |x, _| x.release_on(&Device::current()?))),
+    ("into_array", into_array),
+    ("a drop", drop_busy),
+    ("values captured by kernels", captured_by_kernels),
+    ("values captured by host functions", captured_by_host_functions),
     #[cfg(feature = "dlpack")]
-    Place { name: "DLPack tensors", run: tensors },
+    ("DLPack tensors", tensors),
 ];
 
 type Lent<'r, 'v> = &'r mut SmartViewMut<'v, u32, Ix2>;
