@@ -106,23 +106,13 @@ mod tests {
 
     #[test]
     fn a_saving_names_what_is_saved_and_nothing_else() {
-        let of =
-            |count, bytes, nanoseconds| saving(&Finding { count, bytes, nanoseconds, ..empty() });
+        let of = |count, bytes, nanoseconds| {
+            let (kind, message, change) = Default::default();
+            let (array, sites) = (None, Vec::new());
+            saving(&Finding { kind, message, change, sites, array, count, bytes, nanoseconds })
+        };
         assert_eq!(of(1, 12_345, Some(7_000)), "It would save 12_345 bytes, 1 copy, 7 µs.");
         assert_eq!(of(1_000, 0, None), "It would save 1_000 copies.");
         assert_eq!(of(0, 0, Some(1_234_567_000)), "It would save 1_234_567 µs.");
-    }
-
-    fn empty() -> Finding {
-        Finding {
-            kind: String::new(),
-            message: String::new(),
-            change: String::new(),
-            sites: Vec::new(),
-            array: None,
-            count: 0,
-            bytes: 0,
-            nanoseconds: None,
-        }
     }
 }

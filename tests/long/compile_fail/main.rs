@@ -1,110 +1,174 @@
-//! Programs that must not compile. Each has a twin: the same program without the error, which
-//! compiles and runs.
+//! Programs that must not compile. Each case is a program that compiles and runs, with the edits
+//! that make it wrong, so that it cannot fail for another reason: a line `//~ THIS => THAT` of the
+//! case puts `THAT` in the place of `THIS`, which occurs once; `\n` stands for the end of a line.
 //!
-//! The expected messages are rustc's; `TRYBUILD=overwrite cargo test --test compile_fail` rewrites
-//! them. The twins are modules of this test program, so that they need no separate build.
+//! The expected messages are rustc's; `RESIDENT_TEST_OVERWRITE=1 cargo test --test compile_fail`
+//! rewrites them. rustc gets the library that cargo has built for these tests, so nothing is built
+//! a second time.
 
-#[path = "pass"]
-mod twins {
-    #[path = "a_body_that_borrows_from_its_surroundings.rs"]
+mod message;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+use std::{env, fs};
+
+#[path = "cases"]
+mod valid {
     pub(super) mod a_body_that_borrows_from_its_surroundings;
-    #[path = "a_budget_for_a_task.rs"]
     pub(super) mod a_budget_for_a_task;
-    #[path = "a_budget_for_nothing.rs"]
     pub(super) mod a_budget_for_nothing;
-    #[path = "a_field_of_a_packed_record.rs"]
     pub(super) mod a_field_of_a_packed_record;
-    #[path = "a_field_of_another_record.rs"]
     pub(super) mod a_field_of_another_record;
-    #[path = "a_field_of_another_type.rs"]
     pub(super) mod a_field_of_another_type;
-    #[path = "a_field_that_is_not_there.rs"]
     pub(super) mod a_field_that_is_not_there;
-    #[path = "a_field_whose_size_does_not_divide_the_record.rs"]
     pub(super) mod a_field_whose_size_does_not_divide_the_record;
-    #[path = "a_signature_without_its_comma.rs"]
+    pub(super) mod a_mapped_array_leaving_its_loan;
     pub(super) mod a_signature_without_its_comma;
-    #[path = "an_argument_too_few.rs"]
     pub(super) mod an_argument_too_few;
-    #[path = "an_entered_device_sent_to_another_thread.rs"]
     pub(super) mod an_entered_device_sent_to_another_thread;
-    #[path = "an_item_beyond_a_field.rs"]
     pub(super) mod an_item_beyond_a_field;
-    #[path = "an_ndarray_array_in_our_place.rs"]
     pub(super) mod an_ndarray_array_in_our_place;
-    #[path = "bool_as_an_element.rs"]
+    pub(super) mod another_array_in_a_pinned_arrays_place;
     pub(super) mod bool_as_an_element;
-    #[path = "device_view_outliving_its_array.rs"]
     pub(super) mod device_view_outliving_its_array;
-    #[path = "guard_outliving_its_array.rs"]
     pub(super) mod guard_outliving_its_array;
-    #[path = "out_given_a_shared_reference.rs"]
     pub(super) mod out_given_a_shared_reference;
-    #[path = "overlapping_device_views.rs"]
     pub(super) mod overlapping_device_views;
-    #[path = "pending_copy_used_early.rs"]
     pub(super) mod pending_copy_used_early;
-    #[path = "read_guard_over_a_launch_that_writes.rs"]
     pub(super) mod read_guard_over_a_launch_that_writes;
-    #[path = "record_with_padding.rs"]
     pub(super) mod record_with_padding;
-    #[path = "two_exclusive_slices_at_once.rs"]
     pub(super) mod two_exclusive_slices_at_once;
-    #[path = "two_fields_that_overlap.rs"]
     pub(super) mod two_fields_that_overlap;
-    #[path = "wrong_dimension.rs"]
     pub(super) mod wrong_dimension;
-    #[path = "wrong_element.rs"]
     pub(super) mod wrong_element;
 }
 
-#[test]
-fn invalid_programs_do_not_compile() {
-    let cases = trybuild::TestCases::new();
-    cases.compile_fail("fail/*.rs");
-    // With a program that compiles, the others are built, not only checked. The assertions of
-    // `field!` are evaluated only in a build.
-    cases.pass("pass/wrong_element.rs");
-}
+/// Two tests for each case: as it is, and with its edits.
+macro_rules! cases {
+    ($($name:ident)*) => {
+        const NAMES: &[&str] = &[$(stringify!($name)),*];
 
-#[test]
-fn the_valid_versions_compile_and_run() -> resident::Result<()> {
-    twins::a_body_that_borrows_from_its_surroundings::main();
-    twins::a_budget_for_a_task::main();
-    twins::a_budget_for_nothing::main();
-    twins::a_field_of_a_packed_record::main()?;
-    twins::a_field_of_another_record::main()?;
-    twins::a_field_of_another_type::main()?;
-    twins::a_field_that_is_not_there::main()?;
-    twins::a_field_whose_size_does_not_divide_the_record::main()?;
-    twins::a_signature_without_its_comma::main()?;
-    twins::an_argument_too_few::main()?;
-    twins::an_entered_device_sent_to_another_thread::main();
-    twins::an_item_beyond_a_field::main()?;
-    twins::an_ndarray_array_in_our_place::main()?;
-    twins::bool_as_an_element::main()?;
-    twins::device_view_outliving_its_array::main()?;
-    twins::guard_outliving_its_array::main()?;
-    twins::out_given_a_shared_reference::main()?;
-    twins::overlapping_device_views::main()?;
-    twins::pending_copy_used_early::main()?;
-    twins::read_guard_over_a_launch_that_writes::main()?;
-    twins::record_with_padding::main()?;
-    twins::two_exclusive_slices_at_once::main()?;
-    twins::two_fields_that_overlap::main()?;
-    twins::wrong_dimension::main()?;
-    twins::wrong_element::main()?;
-    Ok(())
-}
+        mod runs {
+            use std::process::{ExitCode, Termination};
 
-#[test]
-fn every_case_has_a_valid_version() {
-    let names = |folder: &str| -> std::collections::BTreeSet<String> {
-        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
-        let entries = std::fs::read_dir(root).expect("the folder is part of the sources");
-        let names = entries
-            .map(|entry| entry.expect("readable").file_name().to_string_lossy().into_owned());
-        names.filter(|name| name.ends_with(".rs")).collect()
+            $(#[test]
+            fn $name() {
+                assert_eq!(super::valid::$name::main().report(), ExitCode::SUCCESS);
+            })*
+        }
+
+        mod does_not_compile {
+            $(#[test]
+            fn $name() {
+                super::assert_does_not_compile(stringify!($name));
+            })*
+        }
     };
-    assert_eq!(names("fail"), names("pass"));
+}
+
+cases! {
+    a_body_that_borrows_from_its_surroundings a_budget_for_a_task a_budget_for_nothing
+    a_field_of_a_packed_record a_field_of_another_record a_field_of_another_type
+    a_field_that_is_not_there a_field_whose_size_does_not_divide_the_record
+    a_mapped_array_leaving_its_loan a_signature_without_its_comma an_argument_too_few
+    an_entered_device_sent_to_another_thread an_item_beyond_a_field an_ndarray_array_in_our_place
+    another_array_in_a_pinned_arrays_place bool_as_an_element device_view_outliving_its_array
+    guard_outliving_its_array out_given_a_shared_reference overlapping_device_views
+    pending_copy_used_early read_guard_over_a_launch_that_writes record_with_padding
+    two_exclusive_slices_at_once two_fields_that_overlap wrong_dimension wrong_element
+}
+
+#[test]
+fn every_case_is_listed() {
+    let files = fs::read_dir(folder()).expect("it is part of the sources");
+    let files = files.map(|file| file.expect("readable").path());
+    let sources = files.filter(|path| path.extension().is_some_and(|ending| ending == "rs"));
+    let name = |path: PathBuf| path.file_stem().expect("a name").to_string_lossy().into_owned();
+    let mut names: Vec<String> = sources.map(name).collect();
+    names.sort();
+    assert_eq!(names, NAMES);
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("cases")
+}
+
+/// The program of a case after its edits.
+fn edited(name: &str) -> String {
+    let case = fs::read_to_string(folder().join(format!("{name}.rs"))).expect("a case");
+    let (edits, program): (Vec<&str>, Vec<&str>) =
+        case.lines().partition(|line| line.starts_with("//~ "));
+    edits.into_iter().fold(program.join("\n") + "\n", |program, edit| {
+        let edit = edit["//~ ".len()..].replace("\\n", "\n");
+        let (this, that) = edit.split_once(" =>").expect("an edit is `THIS => THAT`");
+        assert_eq!(program.matches(this).count(), 1, "{name}: {this:?} in\n{program}");
+        program.replace(this, that.strip_prefix(' ').unwrap_or(that))
+    })
+}
+
+fn assert_does_not_compile(name: &str) {
+    let output = compiled(name, &edited(name), libraries());
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success(), "{name}: rustc accepts it\n{errors}");
+    let (seen, file) = (message::portable(&errors), folder().join(format!("{name}.stderr")));
+    if env::var_os("RESIDENT_TEST_OVERWRITE").is_some() {
+        fs::write(&file, &seen).expect("it is part of the sources");
+    }
+    let expected = fs::read_to_string(&file).unwrap_or_default();
+    assert!(seen == expected, "{name}: rustc says\n{seen}\ninstead of\n{expected}");
+}
+
+/// What rustc says of a program: as far as an object file, since constants are evaluated no sooner.
+/// From the root of the repository it finds the library's sources, of which messages show lines.
+fn compiled(name: &str, program: &str, libraries: &[String]) -> Output {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let source = folder.join(format!("{name}.rs"));
+    fs::write(&source, program).expect("cargo made the folder");
+    let mut command = Command::new(env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
+    command
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.."))
+        .args(["--edition=2024", "--emit=obj", "--diagnostic-width=140"])
+        .arg(source)
+        .arg(format!("--remap-path-prefix={}=cases", folder.display()))
+        .arg("--out-dir")
+        .arg(folder)
+        .arg(format!("-Ldependency={}", built().display()))
+        .args(libraries);
+    command.output().expect("rustc runs")
+}
+
+/// The folder into which cargo has built this program, and the library.
+fn built() -> PathBuf {
+    let program = env::current_exe().expect("it has a path");
+    program.parent().expect("it is in a folder").to_owned()
+}
+
+/// The library, and the `bytemuck` that it was built with: the derives of its traits name it.
+/// Others may be beside them, with other features. The library that is linked with this program is
+/// the one that cargo has built last.
+fn libraries() -> &'static [String] {
+    static LIBRARIES: OnceLock<Vec<String>> = OnceLock::new();
+    LIBRARIES.get_or_init(|| {
+        let case = fs::read_to_string(folder().join("record_with_padding.rs")).expect("a case");
+        let library = newest_first("resident").swap_remove(0);
+        let pairs = newest_first("bytemuck").into_iter().map(|other| vec![library.clone(), other]);
+        let mut compiling =
+            pairs.filter(|pair| compiled("libraries", &case, pair).status.success());
+        compiling.next().expect("the library was built with one of them")
+    })
+}
+
+/// The libraries of this name, as arguments of rustc.
+fn newest_first(name: &str) -> Vec<String> {
+    let files = fs::read_dir(built()).expect("this program is there");
+    let mut files: Vec<fs::DirEntry> = files.map(|file| file.expect("readable")).collect();
+    let start = format!("lib{name}-");
+    files.retain(|file| {
+        let name = file.file_name().to_string_lossy().into_owned();
+        name.starts_with(&start) && name.ends_with(".rlib")
+    });
+    let changed = |file: &fs::DirEntry| file.metadata().and_then(|file| file.modified()).ok();
+    files.sort_by_key(|file| std::cmp::Reverse(changed(file)));
+    files.iter().map(|file| format!("--extern={name}={}", file.path().display())).collect()
 }

@@ -26,3 +26,6 @@ mod words;
 pub use machine::{Launch, Order, run};
 pub use module::Module;
 pub use parse::parse;
+
+/// What is made, or what is wrong, in words.
+pub type Outcome<T = ()> = Result<T, String>;

@@ -1,5 +1,6 @@
 //! Memory: of the launch, of a block, of a thread. Each access is checked.
 
+use crate::Outcome;
 use crate::module::{
     Module, PARAMETERS_START, SHARED_BYTES_MAX, SHARED_START, STACK_BYTES_MAX, STACK_START,
 };
@@ -41,7 +42,7 @@ impl Memory {
         parameters: Vec<u8>,
         ranges: Vec<Range>,
         dynamic_bytes: u32,
-    ) -> Result<Self, String> {
+    ) -> Outcome<Self> {
         let shared_bytes = module.shared_bytes + u64::from(dynamic_bytes);
         if shared_bytes > SHARED_BYTES_MAX {
             return Err(format!("{shared_bytes} bytes of shared memory"));
@@ -70,11 +71,7 @@ impl Memory {
         self.shared.fill(NOTHING);
     }
 
-    pub(crate) fn read<'a>(
-        &'a mut self,
-        stack: &'a [u8],
-        access: Access,
-    ) -> Result<&'a [u8], String> {
+    pub(crate) fn read<'a>(&'a mut self, stack: &'a [u8], access: Access) -> Outcome<&'a [u8]> {
         access.check_alignment()?;
         if let Some(at) = access.within(SHARED_START, self.shared_bytes, Space::Shared) {
             return Ok(&self.shared[at]);
@@ -90,7 +87,7 @@ impl Memory {
         &'a mut self,
         stack: &'a mut [u8],
         access: Access,
-    ) -> Result<&'a mut [u8], String> {
+    ) -> Outcome<&'a mut [u8]> {
         access.check_alignment()?;
         if let Some(at) = access.within(SHARED_START, self.shared_bytes, Space::Shared) {
             return Ok(&mut self.shared[at]);
@@ -105,7 +102,7 @@ impl Memory {
         Ok(&mut self.ranges[range].bytes[at])
     }
 
-    fn find(&mut self, access: Access) -> Result<(usize, std::ops::Range<usize>), String> {
+    fn find(&mut self, access: Access) -> Outcome<(usize, std::ops::Range<usize>)> {
         let within = |range: &Range| access.within_any(range.start, range.bytes.len());
         if matches!(access.space, Some(Space::Shared | Space::Local)) {
             return Err(access.outside());
@@ -122,7 +119,7 @@ impl Memory {
 }
 
 impl Access {
-    fn check_alignment(self) -> Result<(), String> {
+    fn check_alignment(self) -> Outcome {
         if self.address.is_multiple_of(self.len_bytes) {
             return Ok(());
         }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use crate::Outcome;
 use crate::words::{Mode, Opcode, Rounding, Space, Special, Type};
 
 /// Where the memory of a block starts. Its addresses fit in 32 bits, and generic addresses of
@@ -126,7 +127,7 @@ pub(crate) enum Base {
 
 impl Module {
     /// The position of the kernel of this name.
-    pub(crate) fn entry(&self, name: &str) -> Result<usize, String> {
+    pub(crate) fn entry(&self, name: &str) -> Outcome<usize> {
         let index = self.names.get(name).copied();
         let index = index.filter(|index| self.functions[*index].is_entry);
         index.ok_or_else(|| format!("the PTX has no kernel {name:?}"))

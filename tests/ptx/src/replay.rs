@@ -1,5 +1,6 @@
 //! Runs a recorded launch as PTX.
 
+use crate::Outcome;
 use crate::compare::{Difference, differences};
 use crate::machine::{Launch, Order, run};
 use crate::module::{Module, VARIABLES_START};
@@ -32,7 +33,7 @@ pub fn replay(
     entry: &str,
     recorded: &Recorded,
     order: Order,
-) -> Result<Vec<Difference>, String> {
+) -> Outcome<Vec<Difference>> {
     let parts = parts(recorded);
     let launch = Launch {
         grid: recorded.grid,
@@ -123,7 +124,7 @@ fn elements(array: &Array, parts: &[Part], memory: &[Vec<u8>]) -> Vec<u8> {
 }
 
 /// No byte that is none of an element may change.
-fn check_between(recorded: &Recorded, parts: &[Part], after: &[Vec<u8>]) -> Result<(), String> {
+fn check_between(recorded: &Recorded, parts: &[Part], after: &[Vec<u8>]) -> Outcome {
     let mut is_element: Vec<Vec<bool>> =
         after.iter().map(|bytes| vec![false; bytes.len()]).collect();
     for (_, array) in arrays(recorded) {

@@ -50,11 +50,6 @@ impl Approximation {
         Self::with_rest(nearest, middle + low.error)
     }
 
-    /// `a * b + c`, where the product of `a` and `b` is exact.
-    pub(crate) fn fused_exact(a: f64, b: f64, c: f64) -> Self {
-        Self::sum(a * b, c)
-    }
-
     /// A result whose error has the sign of `rest`.
     fn with_rest(nearest: f64, rest: f64) -> Self {
         Self { nearest, error: if rest.is_finite() { rest } else { 0.0 } }

@@ -30,9 +30,10 @@ struct ArrayState {
     replay: Replay,
 }
 
-/// The findings that are about single arrays, of all arrays.
+/// The findings that are about single arrays, of all arrays, and the texts that they name.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Found {
+    pub(super) symbols: Symbols,
     pub(super) bounces: Groups<bounce::Key>,
     pub(super) evicted: Groups<evicted::Key>,
     pub(super) small_copies: Groups<small_copies::Key>,
@@ -51,29 +52,24 @@ pub(super) struct Arrays {
 }
 
 impl Arrays {
-    pub(super) fn add_copy(&mut self, copy: &Copied<'_>, symbols: &mut Symbols, found: &mut Found) {
+    pub(super) fn add_copy(&mut self, copy: &Copied<'_>, found: &mut Found) {
         let state = self.state(copy.array, found);
         state.note_uses(&[copy.use_number], found);
-        state.series.add(copy, symbols, &mut found.small_copies);
-        state.bounces.add(copy, symbols);
-        let is_evicted = state.evictions.add_copy(copy, symbols);
+        state.series.add(copy, &mut found.symbols, &mut found.small_copies);
+        state.bounces.add(copy, &mut found.symbols);
+        let is_evicted = state.evictions.add_copy(copy, &mut found.symbols);
         if !is_evicted {
-            found.uploads.add(copy, symbols);
+            found.uploads.add(copy, &mut found.symbols);
         }
-        state.pending.add(copy, symbols);
-        state.tiny.add(copy, symbols);
-        state.replay.add_copy(copy, symbols);
+        state.pending.add(copy, &mut found.symbols);
+        state.tiny.add(copy, &mut found.symbols);
+        state.replay.add_copy(copy, &mut found.symbols);
         if copy.use_number.is_none() {
             state.become_unknown(found);
         }
     }
 
-    pub(super) fn add_launch(
-        &mut self,
-        launch: &Launched<'_>,
-        symbols: &mut Symbols,
-        found: &mut Found,
-    ) {
+    pub(super) fn add_launch(&mut self, launch: &Launched<'_>, found: &mut Found) {
         for (index, argument) in launch.arguments.iter().enumerate() {
             let array = argument.array;
             let earlier = &launch.arguments[..index];
@@ -84,45 +80,30 @@ impl Arrays {
             for argument in arguments_of(launch, array) {
                 state.note_uses(&[argument.use_number], found);
             }
-            let used = Used::of_launch(launch, array, symbols);
+            let used = Used::of_launch(launch, array, &mut found.symbols);
             state.add_use(&used, found);
-            state.replay.add_launch(launch, array, symbols);
+            state.replay.add_launch(launch, array, &mut found.symbols);
         }
     }
 
-    pub(super) fn add_access(
-        &mut self,
-        access: &Accessed<'_>,
-        symbols: &mut Symbols,
-        found: &mut Found,
-    ) {
+    pub(super) fn add_access(&mut self, access: &Accessed<'_>, found: &mut Found) {
         let state = self.state(access.array, found);
         state.note_uses(&[Some(access.use_number)], found);
-        let used = Used::of_access(access, symbols);
+        let used = Used::of_access(access, &mut found.symbols);
         state.add_use(&used, found);
-        state.replay.add_access(access, symbols);
+        state.replay.add_access(access, &mut found.symbols);
     }
 
-    pub(super) fn add_eviction(
-        &mut self,
-        memory: &Memory<'_>,
-        symbols: &mut Symbols,
-        found: &mut Found,
-    ) {
+    pub(super) fn add_eviction(&mut self, memory: &Memory<'_>, found: &mut Found) {
         let state = self.state(memory.array, found);
         state.series.end(&mut found.small_copies);
-        state.evictions.add(memory, symbols);
+        state.evictions.add(memory, &mut found.symbols);
         state.replay.become_unsure();
     }
 
-    pub(super) fn add_discard(
-        &mut self,
-        memory: &Memory<'_>,
-        symbols: &mut Symbols,
-        found: &mut Found,
-    ) {
+    pub(super) fn add_discard(&mut self, memory: &Memory<'_>, found: &mut Found) {
         let state = self.state(memory.array, found);
-        state.pending.add_discard(memory, symbols, &mut found.unused);
+        state.pending.add_discard(memory, &mut found.symbols, &mut found.unused);
     }
 
     /// The array is dropped.

@@ -30,7 +30,6 @@ mod used;
 use std::cmp::Reverse;
 
 use self::arrays::{Arrays, Found};
-use self::symbols::Symbols;
 use self::tally::Groups;
 use crate::document::{Document, Finding};
 
@@ -55,7 +54,6 @@ pub fn of(document: &Document) -> Vec<Finding> {
 /// contents and streams are not told of.
 #[derive(Clone, Debug, Default)]
 pub struct Analysis {
-    symbols: Symbols,
     arrays: Arrays,
     found: Found,
     few_changes: Groups<few_changes::Key>,
@@ -67,45 +65,48 @@ pub struct Analysis {
 impl Analysis {
     /// Looks at the next step.
     pub fn add(&mut self, step: &Step<'_>) {
-        let Self { symbols, arrays, found, .. } = self;
+        let Self { arrays, found, .. } = self;
         match step {
             Step::Copied(copy) => {
-                arrays.add_copy(copy, symbols, found);
-                few_changes::add(copy, symbols, &mut self.few_changes);
-                pageable_copies::add(copy, symbols, &mut self.pageable_copies);
-                self.serial_copies.add_copy(copy, symbols);
+                arrays.add_copy(copy, found);
+                few_changes::add(copy, &mut found.symbols, &mut self.few_changes);
+                pageable_copies::add(copy, &mut found.symbols, &mut self.pageable_copies);
+                self.serial_copies.add_copy(copy, &mut found.symbols);
             }
             Step::Launched(launch) => {
-                found.parameters.add(launch, symbols);
-                arrays.add_launch(launch, symbols, found);
-                self.serial_copies.add_launch(launch, symbols);
+                found.parameters.add(launch, &mut found.symbols);
+                arrays.add_launch(launch, found);
+                self.serial_copies.add_launch(launch, &mut found.symbols);
             }
-            Step::Accessed(access) => arrays.add_access(access, symbols, found),
-            Step::Evicted(memory) => arrays.add_eviction(memory, symbols, found),
-            Step::Discarded(memory) => arrays.add_discard(memory, symbols, found),
+            Step::Accessed(access) => arrays.add_access(access, found),
+            Step::Evicted(memory) => arrays.add_eviction(memory, found),
+            Step::Discarded(memory) => arrays.add_discard(memory, found),
             Step::Ended { array, use_number } => arrays.end(*array, *use_number, found),
             Step::Waited(_) | Step::Talked { .. } => {}
         }
-        self.stalling_waits.add(step, &mut self.symbols);
+        self.stalling_waits.add(step, &mut found.symbols);
     }
 
     /// The findings in all steps so far, of a report of this duration: the largest first.
     #[must_use]
     pub fn findings(self, duration_ns: u64) -> Vec<Finding> {
-        let Self { symbols, arrays, mut found, .. } = self;
+        let Self { arrays, mut found, .. } = self;
         arrays.close(&mut found);
-        let mut findings = Vec::new();
-        findings.extend(bounce::findings(&found.bounces, &symbols));
-        findings.extend(evicted::findings(&found.evicted, &symbols));
-        findings.extend(few_changes::findings(&self.few_changes, &symbols));
-        findings.extend(pageable_copies::findings(&self.pageable_copies, &symbols));
-        findings.extend(found.uploads.findings(&symbols));
-        findings.extend(self.serial_copies.findings(duration_ns, &symbols));
-        findings.extend(small_copies::findings(&found.small_copies, &symbols));
-        findings.extend(self.stalling_waits.findings(duration_ns, &symbols));
-        findings.extend(tiny_arguments::findings(&found.tiny_arguments, &symbols));
-        findings.extend(found.parameters.findings(&symbols));
-        findings.extend(unused_copy::findings(&found.unused, &symbols));
+        let symbols = &found.symbols;
+        let mut findings = [
+            bounce::findings(&found.bounces, symbols),
+            evicted::findings(&found.evicted, symbols),
+            few_changes::findings(&self.few_changes, symbols),
+            pageable_copies::findings(&self.pageable_copies, symbols),
+            found.uploads.findings(symbols),
+            self.serial_copies.findings(duration_ns, symbols),
+            small_copies::findings(&found.small_copies, symbols),
+            self.stalling_waits.findings(duration_ns, symbols),
+            tiny_arguments::findings(&found.tiny_arguments, symbols),
+            found.parameters.findings(symbols),
+            unused_copy::findings(&found.unused, symbols),
+        ]
+        .concat();
         findings.sort_by_key(|finding| {
             Reverse((finding.bytes, finding.nanoseconds.unwrap_or(0), finding.count))
         });

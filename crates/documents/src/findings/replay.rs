@@ -141,13 +141,8 @@ impl Replay {
         for model in &mut self.models {
             model.made.push_back(made);
             if copy.cause == "prefetch" {
-                model.apply(&Use {
-                    place,
-                    reads: true,
-                    writes: false,
-                    is_whole: true,
-                    change: None,
-                });
+                let (reads, writes, is_whole) = (true, false, true);
+                model.apply(&Use { place, reads, writes, is_whole, change: None });
             }
             model.compare();
         }

@@ -71,10 +71,9 @@ impl Series {
 pub(super) fn findings(groups: &Groups<Key>, symbols: &Symbols) -> Vec<Finding> {
     let of = |(key, tally): (&Key, &Tally)| {
         let name = symbols.text(key.name);
-        let series = if tally.arrays > 1 {
-            format!(", in {} series", grouped(tally.arrays))
-        } else {
-            String::new()
+        let series = match tally.arrays {
+            0 | 1 => String::new(),
+            arrays => format!(", in {} series", grouped(arrays)),
         };
         let message = format!(
             "{} of {}, {} bytes together, are made one by one{series}",

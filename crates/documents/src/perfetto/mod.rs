@@ -11,7 +11,9 @@ use std::path::Path;
 
 use self::message::Message;
 use self::tracks::{Packets, Slice, Times, Track, Tracks};
-use crate::document::{Document, DocumentAccess, DocumentBarrier, DocumentMessage, DocumentRecord};
+use crate::document::{
+    Document, DocumentAccess, DocumentBarrier, DocumentMemory, DocumentMessage, DocumentRecord,
+};
 use crate::file::write_file;
 use crate::text::shown;
 use crate::totals::grouped;
@@ -73,8 +75,7 @@ pub(crate) fn trace(document: &Document) -> Vec<u8> {
 fn add(packets: &mut Packets, document: &Document) {
     let mut tracks = tracks(document);
     if let Some(note) = note(document) {
-        let (times, details) = (Times::at(0), Message::default());
-        let slice = Slice { title: note, times, category: "note", details, flows: Vec::new() };
+        let slice = Slice::new("note", note, Times::at(0), Message::default());
         tracks.add(&Track::Note, slice);
     }
     packets.add(tracks);
@@ -101,9 +102,11 @@ fn tracks(document: &Document) -> Tracks {
             DocumentRecord::Copy { .. } => add_copy(&mut tracks, record, &launches),
             DocumentRecord::Launch { .. } => add_launch(&mut tracks, record, &launches),
             DocumentRecord::Wait { .. } => add_wait(&mut tracks, record),
-            DocumentRecord::Allocation(_)
-            | DocumentRecord::Eviction(_)
-            | DocumentRecord::Discard(_) => add_memory(&mut tracks, record),
+            DocumentRecord::Allocation(memory) => add_memory(&mut tracks, "allocate", memory),
+            DocumentRecord::Eviction(memory) => add_memory(&mut tracks, "evict", memory),
+            DocumentRecord::Discard(memory) => {
+                add_memory(&mut tracks, "discard a copy of", memory);
+            }
             DocumentRecord::Access(access) => add_access(&mut tracks, access),
             DocumentRecord::Message(message) => add_message(&mut tracks, message),
             DocumentRecord::Barrier(barrier) => add_barrier(&mut tracks, barrier),
@@ -175,7 +178,7 @@ fn add_copy(tracks: &mut Tracks, record: &DocumentRecord, launches: &BTreeMap<u6
     let times = times_of(*queued_ns, *started_ns, *finished_ns);
     let title = format!("{} {}", shown(name), shown(direction));
     let known = launch.filter(|launch| launches.contains_key(launch));
-    let slice = Slice { title, times, category: "copy", details, flows: Vec::new() };
+    let slice = Slice::new("copy", title, times, details);
     tracks.add(&Track::Link { direction: direction.clone() }, slice.clone());
     let flows = known.into_iter().collect();
     tracks.add(&stream_track(device, *stream), Slice { flows, ..slice });
@@ -204,13 +207,8 @@ fn add_launch(tracks: &mut Tracks, record: &DocumentRecord, launches: &BTreeMap<
     let launched = launches.get(id);
     let instant = Times::at(*queued_ns);
     let called = launched.map_or(instant, |it| Times::of(it.began_ns, it.queued_ns));
-    let call = Slice {
-        title: format!("launch {}", shown(name)),
-        times: called,
-        category: "launch",
-        details,
-        flows: vec![*id],
-    };
+    let title = format!("launch {}", shown(name));
+    let call = Slice { flows: vec![*id], ..Slice::new("launch", title, called, details) };
     let times = times_of(*queued_ns, *started_ns, *finished_ns);
     let run = Slice { title: shown(name), times, category: "kernel", ..call.clone() };
     tracks.add(&Track::Thread { name: thread.clone() }, call);
@@ -226,34 +224,18 @@ fn add_wait(tracks: &mut Tracks, record: &DocumentRecord) {
     let mut details = Message::default();
     details.annotate_text("site", site);
     details.annotate_text("reason", reason);
-    let slice = Slice {
-        title: format!("wait for {device} stream {stream}"),
-        times: Times::of(*queued_ns, *finished_ns),
-        category: "wait",
-        details,
-        flows: Vec::new(),
-    };
+    let title = format!("wait for {device} stream {stream}");
+    let slice = Slice::new("wait", title, Times::of(*queued_ns, *finished_ns), details);
     tracks.add(&Track::Thread { name: thread.clone() }, slice);
 }
 
-fn add_memory(tracks: &mut Tracks, record: &DocumentRecord) {
-    let (verb, memory) = match record {
-        DocumentRecord::Allocation(memory) => ("allocate", memory),
-        DocumentRecord::Eviction(memory) => ("evict", memory),
-        DocumentRecord::Discard(memory) => ("discard a copy of", memory),
-        _ => return,
-    };
+fn add_memory(tracks: &mut Tracks, verb: &str, memory: &DocumentMemory) {
     let mut details = Message::default();
     details.annotate_text("device", &memory.device);
     details.annotate_text("site", &memory.site);
     details.annotate_number("bytes", memory.bytes);
-    let slice = Slice {
-        title: format!("{verb} {}", shown(&memory.name)),
-        times: Times::at(memory.queued_ns),
-        category: "memory",
-        details,
-        flows: Vec::new(),
-    };
+    let title = format!("{verb} {}", shown(&memory.name));
+    let slice = Slice::new("memory", title, Times::at(memory.queued_ns), details);
     tracks.add(&Track::Thread { name: memory.thread.clone() }, slice);
 }
 
@@ -262,13 +244,8 @@ fn add_access(tracks: &mut Tracks, access: &DocumentAccess) {
     details.annotate_text("device", access.device.as_deref().unwrap_or("host"));
     details.annotate_text("site", &access.site);
     details.annotate_text("access", &access.access);
-    let slice = Slice {
-        title: format!("access {}", shown(&access.name)),
-        times: Times::at(access.queued_ns),
-        category: "access",
-        details,
-        flows: Vec::new(),
-    };
+    let title = format!("access {}", shown(&access.name));
+    let slice = Slice::new("access", title, Times::at(access.queued_ns), details);
     tracks.add(&Track::Thread { name: access.thread.clone() }, slice);
 }
 
@@ -285,13 +262,9 @@ fn add_message(tracks: &mut Tracks, message: &DocumentMessage) {
     details.annotate_text("cause", &message.cause);
     details.annotate_text("site", site);
     details.annotate_text("thread", thread);
-    let slice = Slice {
-        title: format!("{} {}, {}", shown(name), shown(direction), rank_or_all(*peer)),
-        times: waited(message.queued_ns, message.waited_ns),
-        category: "message",
-        details,
-        flows: Vec::new(),
-    };
+    let title = format!("{} {}, {}", shown(name), shown(direction), rank_or_all(*peer));
+    let times = waited(message.queued_ns, message.waited_ns);
+    let slice = Slice::new("message", title, times, details);
     tracks.add(&Track::Link { direction: direction.clone() }, slice);
 }
 
@@ -303,13 +276,8 @@ fn add_barrier(tracks: &mut Tracks, barrier: &DocumentBarrier) {
     let mut details = Message::default();
     details.annotate_text("site", &barrier.site);
     details.annotate_number("number", barrier.number);
-    let slice = Slice {
-        title: "barrier".to_owned(),
-        times: waited(barrier.queued_ns, barrier.waited_ns),
-        category: "barrier",
-        details,
-        flows: Vec::new(),
-    };
+    let times = waited(barrier.queued_ns, barrier.waited_ns);
+    let slice = Slice::new("barrier", "barrier".to_owned(), times, details);
     tracks.add(&Track::Thread { name: barrier.thread.clone() }, slice);
 }
 
@@ -327,8 +295,6 @@ fn stream_track(device: &str, stream: u32) -> Track {
 
 /// The start, and the end if the device's times are known.
 fn times_of(queued_ns: u64, started_ns: Option<u64>, finished_ns: Option<u64>) -> Times {
-    match (started_ns, finished_ns) {
-        (Some(started_ns), Some(finished_ns)) => Times::of(started_ns, finished_ns),
-        _ => Times::at(queued_ns),
-    }
+    let ran = started_ns.zip(finished_ns);
+    ran.map_or(Times::at(queued_ns), |(started_ns, finished_ns)| Times::of(started_ns, finished_ns))
 }

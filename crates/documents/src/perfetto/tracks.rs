@@ -60,6 +60,17 @@ pub(super) struct Slice {
     pub(super) flows: Vec<u64>,
 }
 
+impl Slice {
+    pub(super) fn new(
+        category: &'static str,
+        title: String,
+        times: Times,
+        details: Message,
+    ) -> Self {
+        Self { title, times, category, details, flows: Vec::new() }
+    }
+}
+
 /// A number at some times, in their order.
 pub(super) struct Counter {
     /// The name of the group of tracks that it is in, and its own.
@@ -89,9 +100,7 @@ impl Tracks {
     pub(super) fn add(&mut self, track: &Track, slice: Slice) {
         match self.0.get_mut(track) {
             Some(slices) => slices.push(slice),
-            None => {
-                self.0.insert(track.clone(), vec![slice]);
-            }
+            None => drop(self.0.insert(track.clone(), vec![slice])),
         }
     }
 }
@@ -254,8 +263,7 @@ mod tests {
     use super::{Message, Slice, Times, lanes};
 
     fn slice(times: Times) -> Slice {
-        let details = Message::default();
-        Slice { title: String::new(), times, category: "copy", details, flows: Vec::new() }
+        Slice::new("copy", String::new(), times, Message::default())
     }
 
     /// All sets of three slices within four steps of time.

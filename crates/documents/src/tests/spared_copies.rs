@@ -202,38 +202,31 @@ fn what_a_change_would_save_is_said_only_if_that_is_sure() {
     };
     only("unchanged_argument", &with(&|_, _| ()));
     // Parts, other causes, other numbers of bytes, and uses that are not known.
-    assert_eq!(
-        with(&|_, record| {
+    let changes: [(&str, &dyn Fn(usize, &mut DocumentRecord)); 4] = [
+        ("a part", &|_, record| {
             if let DocumentRecord::Launch { arguments, .. } = record {
                 arguments[1].is_whole = false;
             }
         }),
-        []
-    );
-    assert_eq!(
-        with(&|index, record| {
+        ("a cause", &|index, record| {
             if let (4, DocumentRecord::Copy { cause, .. }) = (index, record) {
                 *cause = "explicit".to_owned();
             }
         }),
-        []
-    );
-    assert_eq!(
-        with(&|index, record| {
+        ("a number of bytes", &|index, record| {
             if let (4, DocumentRecord::Copy { bytes, .. }) = (index, record) {
                 *bytes += 1;
             }
         }),
-        []
-    );
-    assert_eq!(
-        with(&|index, record| {
+        ("a use", &|index, record| {
             if let (4, DocumentRecord::Copy { use_number, .. }) = (index, record) {
                 *use_number = Some(77);
             }
         }),
-        []
-    );
+    ];
+    for (name, change) in changes {
+        assert_eq!(with(change), [], "{name}");
+    }
     // A copy that nothing in the records needed.
     let mut more = read_rounds(&[Some(0); 3]);
     more.push(Copy { use_number: Some(9), ..Copy::DOWN }.record());

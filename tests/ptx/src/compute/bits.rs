@@ -1,9 +1,10 @@
 //! Logic, shifts, and parts of words.
 
+use crate::Outcome;
 use crate::module::Instruction;
 use crate::words::{Mode, Opcode};
 
-pub(super) fn logic(instruction: &Instruction, [a, b, ..]: [u64; 4]) -> Result<u64, String> {
+pub(super) fn logic(instruction: &Instruction, [a, b, ..]: [u64; 4]) -> Outcome<u64> {
     let result = match instruction.opcode {
         Opcode::And => a & b,
         Opcode::Or => a | b,

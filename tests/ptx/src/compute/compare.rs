@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use super::float::float;
+use crate::Outcome;
 use crate::module::Instruction;
 use crate::rounding::Format;
 use crate::words::{Mode, Type};
@@ -17,7 +18,7 @@ pub(crate) fn value(ty: Type, bits: u64, flushes: bool) -> f64 {
 }
 
 /// Whether a comparison holds for numbers of a type.
-pub(crate) fn holds(instruction: &Instruction, ty: Type, a: u64, b: u64) -> Result<bool, String> {
+pub(crate) fn holds(instruction: &Instruction, ty: Type, a: u64, b: u64) -> Outcome<bool> {
     let mode = instruction.mode.ok_or_else(|| instruction.not_supported())?;
     let order = if ty.is_float() {
         let flushes = instruction.flushes;
@@ -58,7 +59,7 @@ pub(crate) fn combined(
     instruction: &Instruction,
     result: bool,
     other: Option<bool>,
-) -> Result<bool, String> {
+) -> Outcome<bool> {
     let (Some(other), mode) = (other, instruction.second_mode) else { return Ok(result) };
     match mode {
         Some(Mode::And) => Ok(result && other),
@@ -69,7 +70,7 @@ pub(crate) fn combined(
 }
 
 /// `testp`
-pub(super) fn test(instruction: &Instruction, bits: u64) -> Result<u64, String> {
+pub(super) fn test(instruction: &Instruction, bits: u64) -> Outcome<u64> {
     let class = match instruction.ty {
         Type::F32 => f32::from_bits(bits as u32).classify(),
         Type::F64 => f64::from_bits(bits).classify(),

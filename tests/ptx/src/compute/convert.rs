@@ -2,11 +2,12 @@
 
 use super::compare::value;
 use super::float::{bits_of, flushed, saturated};
+use crate::Outcome;
 use crate::module::Instruction;
 use crate::rounding::{Approximation, Format, NAN_F64};
 use crate::words::{Rounding, Type};
 
-pub(super) fn convert(instruction: &Instruction, [a, b, ..]: [u64; 4]) -> Result<u64, String> {
+pub(super) fn convert(instruction: &Instruction, [a, b, ..]: [u64; 4]) -> Outcome<u64> {
     let (to, from) = (instruction.ty, instruction.from);
     match (to.is_float(), from.is_float()) {
         (false, false) => Ok(between_integers(instruction, a)),
@@ -39,7 +40,7 @@ fn limits(ty: Type) -> (i128, i128) {
     if ty.is_signed() { (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) }
 }
 
-fn from_integer(instruction: &Instruction, bits: u64) -> Result<u64, String> {
+fn from_integer(instruction: &Instruction, bits: u64) -> Outcome<u64> {
     let number = instruction.from.number(bits);
     let high = (number >> 32 << 32) as f64;
     let value = Approximation::sum(high, (number - (number >> 32 << 32)) as f64);
@@ -51,7 +52,7 @@ fn from_integer(instruction: &Instruction, bits: u64) -> Result<u64, String> {
     Ok(format.bits(value.odd(), rounding))
 }
 
-fn between_floats(instruction: &Instruction, bits: u64) -> Result<u64, String> {
+fn between_floats(instruction: &Instruction, bits: u64) -> Outcome<u64> {
     let (to, from) = (instruction.ty, instruction.from);
     let mut number = value(from, bits, instruction.flushes);
     let rounding = instruction.rounding.unwrap_or(Rounding::Nearest);

@@ -1,10 +1,11 @@
 //! Arithmetic of floats and doubles.
 
+use crate::Outcome;
 use crate::module::Instruction;
 use crate::rounding::{Approximation, Format, NAN_F64};
 use crate::words::{Opcode, Rounding, Type};
 
-pub(super) fn compute(instruction: &Instruction, operands: [u64; 4]) -> Result<u64, String> {
+pub(super) fn compute(instruction: &Instruction, operands: [u64; 4]) -> Outcome<u64> {
     if instruction.ty == Type::F32 {
         single(instruction, operands)
     } else {
@@ -35,7 +36,7 @@ pub(super) fn saturated(value: f64) -> f64 {
     if value.is_nan() || value < 0.0 { 0.0 } else { value.min(1.0) }
 }
 
-fn single(instruction: &Instruction, operands: [u64; 4]) -> Result<u64, String> {
+fn single(instruction: &Instruction, operands: [u64; 4]) -> Outcome<u64> {
     let sign = 1 << 31;
     let raw = operands[0] & 0xffff_ffff;
     match instruction.opcode {
@@ -65,7 +66,7 @@ fn single(instruction: &Instruction, operands: [u64; 4]) -> Result<u64, String> 
             let [a, b, c] = [a, b, c].map(f64::from);
             let value = in_doubles(instruction, a, b, c)?;
             let format = Format::of(Type::F32).ok_or_else(|| instruction.not_supported())?;
-            let zero = exact_zero(instruction, rounding, a, b, c, value);
+            let zero = exact_zero(instruction, [a, b, c], value);
             f32::from_bits(format.bits(zero.unwrap_or(value), rounding) as u32)
         }
     };
@@ -85,15 +86,8 @@ fn directed(instruction: &Instruction) -> Option<Rounding> {
 }
 
 /// The result for operands that are floats: a double, rounded to odd.
-pub(super) fn in_doubles(instruction: &Instruction, a: f64, b: f64, c: f64) -> Result<f64, String> {
+pub(super) fn in_doubles(instruction: &Instruction, a: f64, b: f64, c: f64) -> Outcome<f64> {
     Ok(match instruction.opcode {
-        Opcode::Add => Approximation::sum(a, b).odd(),
-        Opcode::Sub => Approximation::sum(a, -b).odd(),
-        Opcode::Mul => a * b,
-        Opcode::Fma | Opcode::Mad => Approximation::fused_exact(a, b, c).odd(),
-        Opcode::Div => Approximation::quotient(a, b).odd(),
-        Opcode::Rcp => Approximation::quotient(1.0, a).odd(),
-        Opcode::Sqrt => Approximation::root(a).odd(),
         Opcode::Rsqrt => 1.0 / a.sqrt(),
         Opcode::Ex2 => a.exp2(),
         Opcode::Lg2 => a.log2(),
@@ -102,6 +96,19 @@ pub(super) fn in_doubles(instruction: &Instruction, a: f64, b: f64, c: f64) -> R
         Opcode::Tanh => a.tanh(),
         Opcode::Min => least(a, b, instruction.propagates_nan),
         Opcode::Max => -least(-a, -b, instruction.propagates_nan),
+        _ => approximation(instruction, a, b, c)?.odd(),
+    })
+}
+
+fn approximation(instruction: &Instruction, a: f64, b: f64, c: f64) -> Outcome<Approximation> {
+    Ok(match instruction.opcode {
+        Opcode::Add => Approximation::sum(a, b),
+        Opcode::Sub => Approximation::sum(a, -b),
+        Opcode::Mul => Approximation::product(a, b),
+        Opcode::Fma | Opcode::Mad => Approximation::fused(a, b, c),
+        Opcode::Div => Approximation::quotient(a, b),
+        Opcode::Rcp => Approximation::quotient(1.0, a),
+        Opcode::Sqrt => Approximation::root(a),
         _ => return Err(instruction.not_supported()),
     })
 }
@@ -109,13 +116,8 @@ pub(super) fn in_doubles(instruction: &Instruction, a: f64, b: f64, c: f64) -> R
 /// The smaller of two numbers, -0 being smaller than 0.
 fn least(a: f64, b: f64, propagates_nan: bool) -> f64 {
     match (a.is_nan(), b.is_nan()) {
-        (false, false) if a == b => {
-            if a.is_sign_negative() {
-                a
-            } else {
-                b
-            }
-        }
+        (false, false) if a == b && a.is_sign_negative() => a,
+        (false, false) if a == b => b,
         (false, false) => a.min(b),
         _ if propagates_nan => f64::NAN,
         (true, _) => b,
@@ -124,14 +126,7 @@ fn least(a: f64, b: f64, propagates_nan: bool) -> f64 {
 }
 
 /// A sum of opposite numbers is -0 if it is rounded down.
-fn exact_zero(
-    instruction: &Instruction,
-    rounding: Rounding,
-    a: f64,
-    b: f64,
-    c: f64,
-    value: f64,
-) -> Option<f64> {
+fn exact_zero(instruction: &Instruction, [a, b, c]: [f64; 3], value: f64) -> Option<f64> {
     let (x, y) = match instruction.opcode {
         Opcode::Add => (a, b),
         Opcode::Sub => (a, -b),
@@ -139,10 +134,10 @@ fn exact_zero(
         _ => return None,
     };
     let differ = x.is_sign_negative() != y.is_sign_negative();
-    (value == 0.0 && differ && rounding == Rounding::Down).then_some(-0.0)
+    (value == 0.0 && differ && instruction.rounding == Some(Rounding::Down)).then_some(-0.0)
 }
 
-fn double(instruction: &Instruction, operands: [u64; 4]) -> Result<u64, String> {
+fn double(instruction: &Instruction, operands: [u64; 4]) -> Outcome<u64> {
     let [a, b, c, _] = operands.map(f64::from_bits);
     let sign = 1 << 63;
     let result = match instruction.opcode {
@@ -159,7 +154,7 @@ fn double(instruction: &Instruction, operands: [u64; 4]) -> Result<u64, String> 
             let approximation = of_doubles(instruction, a, b, c)?;
             let rounding = directed(instruction).unwrap_or(Rounding::Nearest);
             let nearest = approximation.nearest;
-            let zero = exact_zero(instruction, rounding, a, b, c, nearest);
+            let zero = exact_zero(instruction, [a, b, c], nearest);
             let is_tiny = nearest != 0.0 && nearest.abs() < 1e-270;
             let has_rest = !matches!(instruction.opcode, Opcode::Add | Opcode::Sub);
             let is_out = nearest.is_infinite() && [a, b, c].iter().all(|x| x.is_finite());
@@ -172,7 +167,7 @@ fn double(instruction: &Instruction, operands: [u64; 4]) -> Result<u64, String> 
     Ok(bits_of_double(result))
 }
 
-fn of_doubles(instruction: &Instruction, a: f64, b: f64, c: f64) -> Result<Approximation, String> {
+fn of_doubles(instruction: &Instruction, a: f64, b: f64, c: f64) -> Outcome<Approximation> {
     if directed(instruction).is_none() {
         let nearest = match instruction.opcode {
             Opcode::Add => a + b,
@@ -186,14 +181,5 @@ fn of_doubles(instruction: &Instruction, a: f64, b: f64, c: f64) -> Result<Appro
         };
         return Ok(Approximation::exact(nearest));
     }
-    Ok(match instruction.opcode {
-        Opcode::Add => Approximation::sum(a, b),
-        Opcode::Sub => Approximation::sum(a, -b),
-        Opcode::Mul => Approximation::product(a, b),
-        Opcode::Fma | Opcode::Mad => Approximation::fused(a, b, c),
-        Opcode::Div => Approximation::quotient(a, b),
-        Opcode::Rcp => Approximation::quotient(1.0, a),
-        Opcode::Sqrt => Approximation::root(a),
-        _ => return Err(instruction.not_supported()),
-    })
+    approximation(instruction, a, b, c)
 }

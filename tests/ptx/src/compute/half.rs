@@ -1,11 +1,12 @@
 //! Arithmetic of numbers of two bytes, alone or in pairs: by doubles, rounded once.
 
 use super::float::{in_doubles, saturated};
+use crate::Outcome;
 use crate::module::Instruction;
 use crate::rounding::Format;
 use crate::words::{Opcode, Rounding};
 
-pub(super) fn compute(instruction: &Instruction, operands: [u64; 4]) -> Result<u64, String> {
+pub(super) fn compute(instruction: &Instruction, operands: [u64; 4]) -> Outcome<u64> {
     let count = if instruction.ty.is_pair() { 2 } else { 1 };
     (0..count).try_fold(0, |result, at| {
         let part = one(instruction, operands.map(|bits| bits >> (16 * at) & 0xffff))?;
@@ -13,7 +14,7 @@ pub(super) fn compute(instruction: &Instruction, operands: [u64; 4]) -> Result<u
     })
 }
 
-fn one(instruction: &Instruction, operands: [u64; 4]) -> Result<u64, String> {
+fn one(instruction: &Instruction, operands: [u64; 4]) -> Outcome<u64> {
     let format = Format::of(instruction.ty).ok_or_else(|| instruction.not_supported())?;
     match instruction.opcode {
         Opcode::Abs => return Ok(operands[0] & 0x7fff),

@@ -1,5 +1,6 @@
 //! Arithmetic of whole numbers.
 
+use crate::Outcome;
 use crate::module::Instruction;
 use crate::words::{Opcode, Type};
 
@@ -7,7 +8,7 @@ pub(super) fn compute(
     instruction: &Instruction,
     [a, b, c, _]: [u64; 4],
     carry: &mut bool,
-) -> Result<u64, String> {
+) -> Outcome<u64> {
     let ty = instruction.ty;
     let (x, y) = (ty.number(a), ty.number(b));
     let z = || ty.number(c);
@@ -54,13 +55,7 @@ fn saturated(instruction: &Instruction, value: i128) -> i128 {
     value.clamp(-limit, limit - 1)
 }
 
-fn product(
-    instruction: &Instruction,
-    a: u64,
-    b: u64,
-    c: u64,
-    carry: &mut bool,
-) -> Result<u64, String> {
+fn product(instruction: &Instruction, a: u64, b: u64, c: u64, carry: &mut bool) -> Outcome<u64> {
     let ty = instruction.ty;
     // The product of two 64-bit numbers without sign may exceed `i128`, but keeps its bits.
     let product = ty.number(a).wrapping_mul(ty.number(b));

@@ -7,6 +7,7 @@ pub(crate) mod float;
 pub(crate) mod half;
 pub(crate) mod integer;
 
+use crate::Outcome;
 use crate::module::Instruction;
 use crate::words::{Opcode, Type};
 
@@ -16,7 +17,7 @@ pub(crate) fn compute(
     instruction: &Instruction,
     operands: [u64; 4],
     carry: &mut bool,
-) -> Result<u64, String> {
+) -> Outcome<u64> {
     let is_float = instruction.ty.is_float();
     match instruction.opcode {
         Opcode::Cvt => convert::convert(instruction, operands),

@@ -2,15 +2,12 @@
 
 use super::block::Block;
 use super::thread::Thread;
+use crate::Outcome;
 use crate::memory::{Access, number};
 use crate::module::{Instruction, Operand};
 
 impl Block<'_> {
-    pub(super) fn load(
-        &mut self,
-        thread: &mut Thread,
-        instruction: &Instruction,
-    ) -> Result<(), String> {
+    pub(super) fn load(&mut self, thread: &mut Thread, instruction: &Instruction) -> Outcome {
         let [to, from] = &*instruction.operands else { return Err(instruction.not_supported()) };
         let access = self.access(thread, instruction, from)?;
         let read = self.memory.read(&thread.stack, access);
@@ -29,11 +26,7 @@ impl Block<'_> {
         }
     }
 
-    pub(super) fn store(
-        &mut self,
-        thread: &mut Thread,
-        instruction: &Instruction,
-    ) -> Result<(), String> {
+    pub(super) fn store(&mut self, thread: &mut Thread, instruction: &Instruction) -> Outcome {
         let [to, from] = &*instruction.operands else { return Err(instruction.not_supported()) };
         let access = self.access(thread, instruction, to)?;
         let mut values = [0; 4];
@@ -60,7 +53,7 @@ impl Block<'_> {
         thread: &Thread,
         instruction: &Instruction,
         operand: &Operand,
-    ) -> Result<Access, String> {
+    ) -> Outcome<Access> {
         let address = self.address(thread, operand).map_err(|what| instruction.fault(&what))?;
         let len_bytes = instruction.ty.len_bytes() * instruction.vector as u64;
         Ok(Access { address, len_bytes, space: instruction.space })

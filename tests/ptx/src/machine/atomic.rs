@@ -2,6 +2,7 @@
 
 use super::block::Block;
 use super::thread::Thread;
+use crate::Outcome;
 use crate::compute::compute;
 use crate::memory::number;
 use crate::module::{Instruction, Operand};
@@ -9,11 +10,7 @@ use crate::words::{Mode, Opcode, Type};
 
 impl Block<'_> {
     /// `atom`, or `red`, which has no result.
-    pub(super) fn atomic(
-        &mut self,
-        thread: &mut Thread,
-        instruction: &Instruction,
-    ) -> Result<(), String> {
+    pub(super) fn atomic(&mut self, thread: &mut Thread, instruction: &Instruction) -> Outcome {
         let (result, operands) = match (instruction.opcode, &*instruction.operands) {
             (Opcode::Atom, [result, operands @ ..]) => (result, operands),
             (_, operands) => (&Operand::None, operands),
@@ -36,65 +33,34 @@ impl Block<'_> {
     }
 }
 
-fn combined(instruction: &Instruction, old: u64, [b, c]: [u64; 2]) -> Result<u64, String> {
+fn combined(instruction: &Instruction, old: u64, [b, c]: [u64; 2]) -> Outcome<u64> {
     let ty = instruction.ty;
     let mode = instruction.mode.ok_or_else(|| instruction.not_supported())?;
     let order = ty.number(b).cmp(&ty.number(old));
     Ok(match mode {
         Mode::Add => return sum(instruction, old, b),
         Mode::Min | Mode::Max if ty.is_float() => return Err(instruction.not_supported()),
-        Mode::Min => {
-            if order.is_lt() {
-                b
-            } else {
-                old
-            }
-        }
-        Mode::Max => {
-            if order.is_gt() {
-                b
-            } else {
-                old
-            }
-        }
+        Mode::Min if order.is_lt() => b,
+        Mode::Max if order.is_gt() => b,
+        Mode::Min | Mode::Max => old,
         Mode::And => old & b,
         Mode::Or => old | b,
         Mode::Xor => old ^ b,
         Mode::Exch => b,
-        Mode::Cas => {
-            if old == b {
-                c
-            } else {
-                old
-            }
-        }
-        Mode::Inc => {
-            if old >= b {
-                0
-            } else {
-                old + 1
-            }
-        }
-        Mode::Dec => {
-            if old == 0 || old > b {
-                b
-            } else {
-                old - 1
-            }
-        }
+        Mode::Cas if old == b => c,
+        Mode::Cas => old,
+        Mode::Inc if old >= b => 0,
+        Mode::Inc => old + 1,
+        Mode::Dec if old == 0 || old > b => b,
+        Mode::Dec => old - 1,
         _ => return Err(instruction.not_supported()),
     })
 }
 
-fn sum(instruction: &Instruction, old: u64, b: u64) -> Result<u64, String> {
-    let ty = instruction.ty;
-    let ty = match ty {
-        Type::B16 | Type::B32 | Type::B64 => return Err(instruction.not_supported()),
-        _ => ty,
-    };
-    if !ty.is_float() {
-        return Ok(old.wrapping_add(b) & ty.mask());
+fn sum(instruction: &Instruction, old: u64, b: u64) -> Outcome<u64> {
+    match instruction.ty {
+        Type::B16 | Type::B32 | Type::B64 => Err(instruction.not_supported()),
+        ty if ty.is_float() => compute(&instruction.as_addition(), [old, b, 0, 0], &mut false),
+        ty => Ok(old.wrapping_add(b) & ty.mask()),
     }
-    let addition = instruction.as_addition();
-    compute(&addition, [old, b, 0, 0], &mut false)
 }

@@ -2,6 +2,7 @@
 
 use super::thread::{State, Thread};
 use super::{Launch, Order};
+use crate::Outcome;
 use crate::memory::Memory;
 use crate::module::{Instruction, Module};
 use crate::words::Mode;
@@ -25,7 +26,7 @@ impl<'a> Block<'a> {
         Self { module, launch, memory, place: [0; 3], executed: 0 }
     }
 
-    pub(super) fn run(&mut self, entry: usize, place: [u32; 3]) -> Result<(), String> {
+    pub(super) fn run(&mut self, entry: usize, place: [u32; 3]) -> Outcome {
         self.place = place;
         self.memory.begin_block();
         let count: u32 = self.launch.block.iter().product();
@@ -43,7 +44,7 @@ impl<'a> Block<'a> {
     }
 
     /// Runs each thread that does not wait. Returns whether there was one.
-    fn run_ready(&mut self, threads: &mut [Thread]) -> Result<bool, String> {
+    fn run_ready(&mut self, threads: &mut [Thread]) -> Outcome<bool> {
         let mut has_run = false;
         let count = threads.len();
         for index in 0..count {
@@ -61,7 +62,7 @@ impl<'a> Block<'a> {
     }
 
     /// Runs a thread until it waits, ends, or has had its turn.
-    fn turn(&mut self, thread: &mut Thread) -> Result<(), String> {
+    fn turn(&mut self, thread: &mut Thread) -> Outcome {
         let module = self.module;
         for _ in 0..TURN {
             let function = &module.functions[thread.frame.function];
@@ -94,7 +95,7 @@ impl<'a> Block<'a> {
     }
 
     /// Lets the threads go on that wait at a barrier, once no other thread runs or waits elsewhere.
-    fn complete_barrier(&mut self, threads: &mut [Thread]) -> Result<bool, String> {
+    fn complete_barrier(&mut self, threads: &mut [Thread]) -> Outcome<bool> {
         let mut numbers = threads.iter().filter_map(|thread| match thread.state {
             State::AtBarrier(number, predicate) => Some((number, predicate)),
             _ => None,

@@ -2,15 +2,12 @@
 
 use super::block::Block;
 use super::thread::{Frame, Thread};
+use crate::Outcome;
 use crate::module::{FUNCTIONS_START, Instruction, Module, Operand, Slot};
 
 impl Block<'_> {
     /// `call (results), function, (arguments)`. The results are handed back when it ends.
-    pub(super) fn call(
-        &mut self,
-        thread: &mut Thread,
-        instruction: &Instruction,
-    ) -> Result<(), String> {
+    pub(super) fn call(&mut self, thread: &mut Thread, instruction: &Instruction) -> Outcome {
         let [_, callee, arguments] = &*instruction.operands else {
             return Err(instruction.not_supported());
         };

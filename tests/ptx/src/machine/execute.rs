@@ -2,17 +2,14 @@
 
 use super::block::Block;
 use super::thread::{State, Thread};
+use crate::Outcome;
 use crate::compute::{compare, compute};
 use crate::memory::is_in;
 use crate::module::{Base, Instruction, Operand};
 use crate::words::{Mode, Opcode, Space, Special, Type};
 
 impl Block<'_> {
-    pub(super) fn execute(
-        &mut self,
-        thread: &mut Thread,
-        instruction: &Instruction,
-    ) -> Result<(), String> {
+    pub(super) fn execute(&mut self, thread: &mut Thread, instruction: &Instruction) -> Outcome {
         match instruction.opcode {
             Opcode::Ld | Opcode::Ldu => self.load(thread, instruction),
             Opcode::St => self.store(thread, instruction),
@@ -58,7 +55,7 @@ impl Block<'_> {
         }
     }
 
-    fn compute(&mut self, thread: &mut Thread, instruction: &Instruction) -> Result<(), String> {
+    fn compute(&mut self, thread: &mut Thread, instruction: &Instruction) -> Outcome {
         let mut values = [0; 4];
         for (value, operand) in values.iter_mut().zip(&instruction.operands[1..]) {
             *value = self.get(thread, operand).map_err(|what| instruction.fault(what))?;
@@ -75,7 +72,7 @@ impl Block<'_> {
         thread: &Thread,
         instruction: &Instruction,
         index: usize,
-    ) -> Result<u64, String> {
+    ) -> Outcome<u64> {
         let operand = instruction.operands.get(index);
         let operand = operand.ok_or_else(|| instruction.not_supported())?;
         self.get(thread, operand).map_err(|what| instruction.fault(what))
@@ -94,12 +91,7 @@ impl Block<'_> {
         })
     }
 
-    pub(super) fn put(
-        &self,
-        thread: &mut Thread,
-        operand: &Operand,
-        value: u64,
-    ) -> Result<(), String> {
+    pub(super) fn put(&self, thread: &mut Thread, operand: &Operand, value: u64) -> Outcome {
         match operand {
             Operand::Register(register) => thread.set(*register, value),
             Operand::Pair(pair) => self.put(thread, &pair.0, value)?,
@@ -110,19 +102,14 @@ impl Block<'_> {
     }
 
     /// Puts the second result of an instruction, if it has one.
-    pub(super) fn put_second(
-        &self,
-        thread: &mut Thread,
-        operand: &Operand,
-        value: u64,
-    ) -> Result<(), String> {
+    pub(super) fn put_second(&self, thread: &mut Thread, operand: &Operand, value: u64) -> Outcome {
         match operand {
             Operand::Pair(pair) => self.put(thread, &pair.1, value),
             _ => Ok(()),
         }
     }
 
-    pub(super) fn address(&self, thread: &Thread, operand: &Operand) -> Result<u64, String> {
+    pub(super) fn address(&self, thread: &Thread, operand: &Operand) -> Outcome<u64> {
         let Operand::Address(base, offset) = operand else {
             return Err("an address in brackets is missing".to_owned());
         };
@@ -136,7 +123,7 @@ impl Block<'_> {
     }
 
     /// `mov`, which also joins and divides words.
-    fn move_(&mut self, thread: &mut Thread, instruction: &Instruction) -> Result<(), String> {
+    fn move_(&mut self, thread: &mut Thread, instruction: &Instruction) -> Outcome {
         let [to, from] = &*instruction.operands else { return Err(instruction.not_supported()) };
         let ty = instruction.ty;
         if let Operand::List(parts) = from {
@@ -158,7 +145,7 @@ impl Block<'_> {
         Ok(())
     }
 
-    fn compare(&mut self, thread: &mut Thread, instruction: &Instruction) -> Result<(), String> {
+    fn compare(&mut self, thread: &mut Thread, instruction: &Instruction) -> Outcome {
         let is_set = instruction.opcode == Opcode::Set;
         let ty = if is_set { instruction.from } else { instruction.ty };
         let a = self.operand(thread, instruction, 1)?;
@@ -181,7 +168,7 @@ impl Block<'_> {
         self.put_second(thread, to, second.into())
     }
 
-    fn select(&mut self, thread: &mut Thread, instruction: &Instruction) -> Result<(), String> {
+    fn select(&mut self, thread: &mut Thread, instruction: &Instruction) -> Outcome {
         let decides = self.operand(thread, instruction, 3)?;
         let is_first = match (instruction.opcode, instruction.from) {
             (Opcode::Selp, _) => decides & 1 == 1,
@@ -192,11 +179,7 @@ impl Block<'_> {
         self.put(thread, &instruction.operands[0], value)
     }
 
-    fn branch_by_index(
-        &mut self,
-        thread: &mut Thread,
-        instruction: &Instruction,
-    ) -> Result<(), String> {
+    fn branch_by_index(&mut self, thread: &mut Thread, instruction: &Instruction) -> Outcome {
         let index = self.operand(thread, instruction, 0)?;
         let table = &self.module.functions[thread.frame.function].tables[instruction.target];
         let target = usize::try_from(index & 0xffff_ffff).ok().and_then(|index| table.get(index));
@@ -204,11 +187,7 @@ impl Block<'_> {
         Ok(())
     }
 
-    fn wait_at_barrier(
-        &mut self,
-        thread: &mut Thread,
-        instruction: &Instruction,
-    ) -> Result<(), String> {
+    fn wait_at_barrier(&mut self, thread: &mut Thread, instruction: &Instruction) -> Outcome {
         let operands = &instruction.operands;
         match instruction.mode {
             Some(Mode::Warp) => return self.wait_for_warp(thread, instruction),
@@ -264,8 +243,8 @@ impl Block<'_> {
 /// What `set` puts: all ones or 1.0, for each number of a pair.
 fn set_value(
     instruction: &Instruction,
-    result: &dyn Fn(u32, bool) -> Result<bool, String>,
-) -> Result<u64, String> {
+    result: &dyn Fn(u32, bool) -> Outcome<bool>,
+) -> Outcome<u64> {
     let one = match instruction.ty {
         Type::F32 => 0x3f80_0000,
         Type::F16 | Type::F16x2 => 0x3c00,

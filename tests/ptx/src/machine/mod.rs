@@ -8,6 +8,7 @@ mod execute;
 mod thread;
 mod warp;
 
+use crate::Outcome;
 use crate::memory::{Memory, Range};
 use crate::module::Module;
 
@@ -36,7 +37,7 @@ pub struct Launch {
 }
 
 /// Runs a launch. Returns the memory that it was given, as it is afterwards.
-pub fn run(module: &Module, entry: &str, launch: Launch) -> Result<Vec<Vec<u8>>, String> {
+pub fn run(module: &Module, entry: &str, launch: Launch) -> Outcome<Vec<Vec<u8>>> {
     let entry = module.entry(entry)?;
     let parameters = parameters(module, entry, &launch.parameters)?;
     let count = launch.memory.len();
@@ -60,7 +61,7 @@ pub fn run(module: &Module, entry: &str, launch: Launch) -> Result<Vec<Vec<u8>>,
 }
 
 /// The parameters as they lie in memory.
-fn parameters(module: &Module, entry: usize, given: &[Vec<u8>]) -> Result<Vec<u8>, String> {
+fn parameters(module: &Module, entry: usize, given: &[Vec<u8>]) -> Outcome<Vec<u8>> {
     let slots = &module.functions[entry].parameters;
     if slots.len() != given.len() {
         return Err(format!("the kernel has {} parameters, not {}", slots.len(), given.len()));

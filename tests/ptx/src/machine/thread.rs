@@ -1,5 +1,6 @@
 //! A thread: its program counter, registers and memory.
 
+use crate::Outcome;
 use crate::memory::grow;
 use crate::module::{Function, Module, STACK_BYTES_MAX, STACK_START};
 
@@ -80,7 +81,7 @@ impl Thread {
     }
 
     /// Begins a function. Its memory is new.
-    pub(super) fn enter(&mut self, index: usize, function: &Function) -> Result<(), String> {
+    pub(super) fn enter(&mut self, index: usize, function: &Function) -> Outcome {
         let stack_at = self.stack.len().next_multiple_of(16);
         let end = stack_at + function.frame_bytes as usize;
         if end as u64 > STACK_BYTES_MAX || self.callers.len() > 100_000 {

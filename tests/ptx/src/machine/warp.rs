@@ -2,6 +2,7 @@
 
 use super::block::Block;
 use super::thread::{State, Thread};
+use crate::Outcome;
 use crate::module::Instruction;
 use crate::words::{Mode, Opcode};
 
@@ -13,7 +14,7 @@ impl Block<'_> {
         &mut self,
         thread: &mut Thread,
         instruction: &Instruction,
-    ) -> Result<(), String> {
+    ) -> Outcome {
         let mask_at = match instruction.opcode {
             Opcode::Activemask => {
                 thread.state = State::AsksWhoIsActive;
@@ -32,7 +33,7 @@ impl Block<'_> {
     }
 
     /// Executes what all lanes of a mask have come to. Lanes that have ended are not waited for.
-    pub(super) fn complete_warps(&mut self, threads: &mut [Thread]) -> Result<bool, String> {
+    pub(super) fn complete_warps(&mut self, threads: &mut [Thread]) -> Outcome<bool> {
         let mut moved = false;
         for first in 0..threads.len() {
             let State::InWarp(mask) = threads[first].state else { continue };
@@ -63,7 +64,7 @@ impl Block<'_> {
         threads: &mut [Thread],
         lanes: &[usize],
         instruction: &Instruction,
-    ) -> Result<(), String> {
+    ) -> Outcome {
         let mut values = [None; 32];
         let is_barrier = matches!(instruction.opcode, Opcode::Bar | Opcode::Barrier);
         for index in lanes {
@@ -90,7 +91,7 @@ impl Block<'_> {
         thread: &Thread,
         instruction: &Instruction,
         values: &[Option<u64>; 32],
-    ) -> Result<Results, String> {
+    ) -> Outcome<Results> {
         let lane = thread.lane();
         let result = match instruction.opcode {
             Opcode::Shfl => {
@@ -107,7 +108,7 @@ impl Block<'_> {
 
     /// Lets threads go on that ask who is active: those of a warp at one instruction are. This is
     /// asked once no thread can go on otherwise.
-    pub(super) fn answer_active(&mut self, threads: &mut [Thread]) -> Result<bool, String> {
+    pub(super) fn answer_active(&mut self, threads: &mut [Thread]) -> Outcome<bool> {
         let mut moved = false;
         for first in 0..threads.len() {
             if threads[first].state != State::AsksWhoIsActive {
@@ -140,7 +141,7 @@ fn shuffle(
     lane: u32,
     by: u32,
     clamp: u32,
-) -> Result<Results, String> {
+) -> Outcome<Results> {
     let by = by & 31;
     let segment = clamp >> 8 & 31;
     let last = lane & segment | clamp & 31 & !segment;
@@ -161,7 +162,7 @@ fn shuffle(
     Ok((value, is_within.into()))
 }
 
-fn vote(instruction: &Instruction, values: &[Option<u64>; 32]) -> Result<Results, String> {
+fn vote(instruction: &Instruction, values: &[Option<u64>; 32]) -> Outcome<Results> {
     let there = values.iter().flatten().count();
     let ones = values.iter().flatten().filter(|value| *value & 1 == 1).count();
     let ballot = (0..32).filter(|lane| values[*lane].is_some_and(|value| value & 1 == 1));
@@ -188,7 +189,7 @@ fn matched(instruction: &Instruction, values: &[Option<u64>; 32], lane: u32) -> 
     }
 }
 
-fn reduced(instruction: &Instruction, values: &[Option<u64>; 32]) -> Result<Results, String> {
+fn reduced(instruction: &Instruction, values: &[Option<u64>; 32]) -> Outcome<Results> {
     let ty = instruction.ty;
     let combine = |a: u64, b: u64| match instruction.mode {
         Some(Mode::Add) => a.wrapping_add(b),

@@ -3,6 +3,7 @@
 use super::Parser;
 use super::lexer::Token;
 use super::number::number;
+use crate::Outcome;
 use crate::words::Type;
 
 #[derive(Default)]
@@ -16,7 +17,7 @@ pub(super) struct Declaration {
 
 impl Parser<'_> {
     /// A declaration, from behind the word for the memory to before the semicolon.
-    pub(super) fn declaration(&mut self) -> Result<Declaration, String> {
+    pub(super) fn declaration(&mut self) -> Outcome<Declaration> {
         let mut declared = Declaration::default();
         let mut element_bytes = 0;
         let mut count = 1;
@@ -51,7 +52,7 @@ impl Parser<'_> {
         Ok(declared)
     }
 
-    fn initial_value(&mut self, len_bytes: usize, into: &mut Declaration) -> Result<(), String> {
+    fn initial_value(&mut self, len_bytes: usize, into: &mut Declaration) -> Outcome {
         if self.eat('{') {
             while !self.eat('}') {
                 self.initial_value(len_bytes, into)?;
@@ -80,7 +81,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    pub(super) fn number(&mut self) -> Result<u64, String> {
+    pub(super) fn number(&mut self) -> Outcome<u64> {
         let is_negative = self.eat('-');
         let word = self.word()?;
         let value = number(word).ok_or_else(|| self.fault(&format!("{word} is no number")))?;

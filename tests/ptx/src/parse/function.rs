@@ -3,12 +3,13 @@
 use super::lexer::Token;
 use super::number::number;
 use super::{Names, Parser};
+use crate::Outcome;
 use crate::module::{Function, Operand, PARAMETERS_START, Slot};
 use crate::words::{Opcode, Space};
 
 impl Parser<'_> {
     /// A function, from behind `.entry` or `.func`.
-    pub(super) fn function(&mut self, is_entry: bool) -> Result<(), String> {
+    pub(super) fn function(&mut self, is_entry: bool) -> Outcome {
         let mut function = Function { is_entry, ..Function::default() };
         let mut names = Names::default();
         while let Some(Token::Word(".noreturn" | ".attribute")) = self.peek() {
@@ -60,7 +61,7 @@ impl Parser<'_> {
     }
 
     /// A list of parameters or results, if there is one.
-    fn slots(&mut self, function: &mut Function, names: &mut Names) -> Result<Vec<Slot>, String> {
+    fn slots(&mut self, function: &mut Function, names: &mut Names) -> Outcome<Vec<Slot>> {
         let mut slots = Vec::new();
         if !self.eat('(') {
             return Ok(slots);
@@ -76,11 +77,7 @@ impl Parser<'_> {
     }
 
     /// A variable in the function's frame.
-    fn frame_variable(
-        &mut self,
-        function: &mut Function,
-        names: &mut Names,
-    ) -> Result<Slot, String> {
+    fn frame_variable(&mut self, function: &mut Function, names: &mut Names) -> Outcome<Slot> {
         let variable = self.declaration()?;
         let offset = function.frame_bytes.next_multiple_of(variable.align_bytes);
         function.frame_bytes = offset + variable.len_bytes;
@@ -88,7 +85,7 @@ impl Parser<'_> {
         Ok(Slot { offset, len_bytes: variable.len_bytes })
     }
 
-    fn body(&mut self, function: &mut Function, names: &mut Names) -> Result<(), String> {
+    fn body(&mut self, function: &mut Function, names: &mut Names) -> Outcome {
         let mut depth = 1;
         while depth > 0 {
             match self.peek() {
@@ -114,12 +111,7 @@ impl Parser<'_> {
         matches!(self.tokens.get(self.at + 1), Some((Token::Sign(':'), _)))
     }
 
-    fn label(
-        &mut self,
-        name: &str,
-        function: &mut Function,
-        names: &mut Names,
-    ) -> Result<(), String> {
+    fn label(&mut self, name: &str, function: &mut Function, names: &mut Names) -> Outcome {
         match self.peek() {
             Some(Token::Word(".branchtargets")) => {
                 self.at += 1;
@@ -136,12 +128,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn directive(
-        &mut self,
-        word: &str,
-        function: &mut Function,
-        names: &mut Names,
-    ) -> Result<(), String> {
+    fn directive(&mut self, word: &str, function: &mut Function, names: &mut Names) -> Outcome {
         match word {
             ".reg" => {
                 self.word()?;
@@ -170,7 +157,7 @@ impl Parser<'_> {
 
     /// Registers, from behind their type. Those that are numbered, as in `%r<10>`, are known by
     /// their first use.
-    fn registers(&mut self, names: &mut Names) -> Result<(), String> {
+    fn registers(&mut self, names: &mut Names) -> Outcome {
         while !self.eat(';') {
             let name = self.word()?;
             if self.eat('<') {
@@ -185,7 +172,7 @@ impl Parser<'_> {
 }
 
 /// Finds where branches go.
-fn resolve_branches(function: &mut Function, names: &Names) -> Result<(), String> {
+fn resolve_branches(function: &mut Function, names: &Names) -> Outcome {
     let label = |name: &str| {
         let at = names.labels.get(name).copied();
         at.ok_or_else(|| format!("the function has no label {name}"))

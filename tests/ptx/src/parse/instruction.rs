@@ -2,6 +2,7 @@
 
 use super::lexer::Token;
 use super::{Names, Parser};
+use crate::Outcome;
 use crate::module::{Function, Instruction, Operand};
 use crate::words::{Mode, Opcode, Rounding, Space, Type};
 
@@ -13,11 +14,7 @@ const WITHOUT_EFFECT: [&str; 25] = [
 ];
 
 impl Parser<'_> {
-    pub(super) fn instruction(
-        &mut self,
-        function: &mut Function,
-        names: &mut Names,
-    ) -> Result<(), String> {
+    pub(super) fn instruction(&mut self, function: &mut Function, names: &mut Names) -> Outcome {
         let (start, line) = (self.at, self.line());
         let guard = self.guard(names)?;
         let word = self.word()?;
@@ -40,7 +37,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn guard(&mut self, names: &mut Names) -> Result<Option<(u32, bool)>, String> {
+    fn guard(&mut self, names: &mut Names) -> Outcome<Option<(u32, bool)>> {
         if !self.eat('@') {
             return Ok(None);
         }
@@ -50,7 +47,7 @@ impl Parser<'_> {
     }
 
     /// Calls have three operands: results, function and arguments.
-    fn operands(&mut self, into: &mut Instruction, names: &mut Names) -> Result<(), String> {
+    fn operands(&mut self, into: &mut Instruction, names: &mut Names) -> Outcome {
         let is_call = into.opcode == Opcode::Call;
         if is_call && self.peek() != Some(Token::Sign('(')) {
             into.operands.push(Operand::List(Vec::new()));

@@ -1,5 +1,7 @@
 //! From text to words and signs, with their lines.
 
+use crate::Outcome;
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Token<'a> {
     /// A name, a number, or an opcode with its modifiers.
@@ -12,7 +14,7 @@ pub(crate) enum Token<'a> {
 /// A token and the number of its line.
 pub(crate) type Placed<'a> = (Token<'a>, usize);
 
-pub(crate) fn tokens(text: &str) -> Result<Vec<Placed<'_>>, String> {
+pub(crate) fn tokens(text: &str) -> Outcome<Vec<Placed<'_>>> {
     let (mut tokens, mut rest, mut line) = (Vec::new(), text, 1);
     while let Some(first) = rest.chars().next() {
         let len = match first {
@@ -39,7 +41,7 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<Placed<'_>>, String> {
     Ok(tokens)
 }
 
-fn end_of(text: &str, end: &str, line: usize) -> Result<usize, String> {
+fn end_of(text: &str, end: &str, line: usize) -> Outcome<usize> {
     let at = text.find(end).ok_or_else(|| format!("line {line}: {end} is missing"))?;
     Ok(at + end.len())
 }

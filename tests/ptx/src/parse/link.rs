@@ -1,9 +1,10 @@
 //! Puts addresses in the place of names, once all of the module is read.
 
+use crate::Outcome;
 use crate::module::{Base, FUNCTIONS_START, Instruction, Module, Operand};
 use crate::words::Opcode;
 
-pub(super) fn link(module: &mut Module) -> Result<(), String> {
+pub(super) fn link(module: &mut Module) -> Outcome {
     let functions = module.names.iter().map(|(name, index)| {
         let address = FUNCTIONS_START + *index as u64;
         (name.clone(), address)
@@ -31,10 +32,7 @@ pub(super) fn link(module: &mut Module) -> Result<(), String> {
     Ok(())
 }
 
-fn link_instruction(
-    instruction: &mut Instruction,
-    find: &impl Fn(&str) -> Option<u64>,
-) -> Result<(), String> {
+fn link_instruction(instruction: &mut Instruction, find: &impl Fn(&str) -> Option<u64>) -> Outcome {
     // The prototype of a call by address.
     if instruction.opcode == Opcode::Call && instruction.operands.len() > 3 {
         instruction.operands.truncate(3);

@@ -12,11 +12,12 @@ use std::collections::HashMap;
 
 use self::declaration::Declaration;
 use self::lexer::{Placed, Token};
+use crate::Outcome;
 use crate::module::{Module, SHARED_START, VARIABLES_START, Variable};
 use crate::words::Space;
 
 /// Reads a module. The error says what is not supported, and in which line.
-pub fn parse(text: &str) -> Result<Module, String> {
+pub fn parse(text: &str) -> Outcome<Module> {
     let mut parser = Parser::new(text)?;
     while parser.peek().is_some() {
         parser.statement()?;
@@ -36,7 +37,7 @@ struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    fn new(text: &'a str) -> Result<Self, String> {
+    fn new(text: &'a str) -> Outcome<Self> {
         Ok(Self {
             tokens: lexer::tokens(text)?,
             at: 0,
@@ -46,7 +47,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    fn statement(&mut self) -> Result<(), String> {
+    fn statement(&mut self) -> Outcome {
         let mut word = self.word()?;
         while matches!(word, ".visible" | ".extern" | ".weak" | ".common") {
             word = self.word()?;
@@ -73,7 +74,7 @@ impl<'a> Parser<'a> {
 
     /// Places a variable of the module, or of a function, in memory that all threads, or those of a
     /// block, share.
-    fn add_variable(&mut self, space: Space, variable: Declaration) -> Result<(), String> {
+    fn add_variable(&mut self, space: Space, variable: Declaration) -> Outcome {
         let Declaration { name, len_bytes, align_bytes, contents, references } = variable;
         let address = match space {
             Space::Shared if len_bytes == 0 => {
@@ -128,11 +129,11 @@ impl<'a> Parser<'a> {
         is_next
     }
 
-    fn expect(&mut self, sign: char) -> Result<(), String> {
+    fn expect(&mut self, sign: char) -> Outcome {
         if self.eat(sign) { Ok(()) } else { Err(self.fault(&format!("{sign} expected"))) }
     }
 
-    fn word(&mut self) -> Result<&'a str, String> {
+    fn word(&mut self) -> Outcome<&'a str> {
         match self.next() {
             Some(Token::Word(word)) => Ok(word),
             _ => {
@@ -142,7 +143,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn skip_to(&mut self, sign: char) -> Result<(), String> {
+    fn skip_to(&mut self, sign: char) -> Outcome {
         while !self.eat(sign) {
             if self.next().is_none() {
                 return Err(self.fault(&format!("{sign} expected")));

@@ -3,11 +3,12 @@
 use super::lexer::Token;
 use super::number::number;
 use super::{Names, Parser};
+use crate::Outcome;
 use crate::module::{Base, Operand};
 use crate::words::Special;
 
 impl Parser<'_> {
-    pub(super) fn operand(&mut self, names: &mut Names) -> Result<Operand, String> {
+    pub(super) fn operand(&mut self, names: &mut Names) -> Outcome<Operand> {
         match self.peek() {
             Some(Token::Sign('{')) => self.list('}', names),
             Some(Token::Sign('(')) => self.list(')', names),
@@ -22,7 +23,7 @@ impl Parser<'_> {
         }
     }
 
-    fn list(&mut self, end: char, names: &mut Names) -> Result<Operand, String> {
+    fn list(&mut self, end: char, names: &mut Names) -> Outcome<Operand> {
         self.at += 1;
         let mut operands = Vec::new();
         while !self.eat(end) {
@@ -33,7 +34,7 @@ impl Parser<'_> {
     }
 
     /// `[%rd1+8]`, `[name]`, `[16]`
-    fn address(&mut self, names: &mut Names) -> Result<Operand, String> {
+    fn address(&mut self, names: &mut Names) -> Outcome<Operand> {
         self.at += 1;
         let word = self.word()?;
         let (base, mut offset) = match self.named(word, names) {
@@ -51,7 +52,7 @@ impl Parser<'_> {
         Ok(Operand::Address(base, offset))
     }
 
-    fn plain(&mut self, names: &mut Names) -> Result<Operand, String> {
+    fn plain(&mut self, names: &mut Names) -> Outcome<Operand> {
         let word = self.word()?;
         let operand = self.named(word, names);
         if self.eat('|') {

@@ -68,12 +68,12 @@ type Case<'a> = (&'a str, &'a [u64], u64);
 
 /// Runs `opcode %d, inputs..`. Results of less than 64 bits are compared by as many bits.
 #[track_caller]
-fn check(bits: u32, cases: &[Case<'_>]) {
+fn check<const BITS: u32>(cases: &[Case<'_>]) {
     for (opcode, inputs, expected) in cases {
         let operands = ["%a", "%b", "%c", "%e"][..inputs.len()].join(", ");
         let found = result(&format!("{opcode} %d, {operands}"), inputs);
         let found = found.unwrap_or_else(|fault| panic!("{opcode}: {fault}"));
-        let found = found & (u64::MAX >> (64 - bits));
+        let found = found & (u64::MAX >> (64 - BITS));
         assert_eq!(found, *expected, "{opcode} {inputs:x?}: {found:#x}, not {expected:#x}");
     }
 }

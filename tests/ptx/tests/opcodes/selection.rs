@@ -79,32 +79,26 @@ fn comparisons_are_combined_with_predicates() {
 
 #[test]
 fn sets_are_all_ones_or_one() {
-    check(
-        32,
-        &[
-            ("set.lt.u32.s32", &[s(-1), 1], 0xffff_ffff),
-            ("set.gt.u32.s32", &[s(-1), 1], 0),
-            ("set.lt.f32.f32", &[f(1.0), f(2.0)], f(1.0)),
-            ("set.lt.f16x2.f16x2", &[0x3c00_4000, 0x4000_3c00], 0x3c00_0000),
-            ("set.gtu.u32.f16x2", &[0x3c00_4000, 0x4000_3c00], 0x0000_ffff),
-            ("set.eq.bf16.bf16", &[0x3f80, 0x3f80], 0x3f80),
-        ],
-    );
+    check::<32>(&[
+        ("set.lt.u32.s32", &[s(-1), 1], 0xffff_ffff),
+        ("set.gt.u32.s32", &[s(-1), 1], 0),
+        ("set.lt.f32.f32", &[f(1.0), f(2.0)], f(1.0)),
+        ("set.lt.f16x2.f16x2", &[0x3c00_4000, 0x4000_3c00], 0x3c00_0000),
+        ("set.gtu.u32.f16x2", &[0x3c00_4000, 0x4000_3c00], 0x0000_ffff),
+        ("set.eq.bf16.bf16", &[0x3f80, 0x3f80], 0x3f80),
+    ]);
 }
 
 #[test]
 fn selections() {
-    check(
-        32,
-        &[
-            ("selp.b32", &[7, 9, 1], 7),
-            ("selp.b32", &[7, 9, 0], 9),
-            ("slct.u32.s32", &[7, 9, 0], 7),
-            ("slct.u32.s32", &[7, 9, s(-1)], 9),
-            ("slct.u32.f32", &[7, 9, f(-0.0)], 7),
-            ("slct.u32.f32", &[7, 9, f(f32::NAN)], 9),
-        ],
-    );
+    check::<32>(&[
+        ("selp.b32", &[7, 9, 1], 7),
+        ("selp.b32", &[7, 9, 0], 9),
+        ("slct.u32.s32", &[7, 9, 0], 7),
+        ("slct.u32.s32", &[7, 9, s(-1)], 9),
+        ("slct.u32.f32", &[7, 9, f(-0.0)], 7),
+        ("slct.u32.f32", &[7, 9, f(f32::NAN)], 9),
+    ]);
 }
 
 #[test]
@@ -119,7 +113,7 @@ fn classes_of_numbers() {
         ("subnormal", [0, 1, 0, 0, 0]),
     ] {
         for (number, expected) in numbers.into_iter().zip(expected) {
-            check(1, &[(&format!("testp.{class}.f32"), &[number], expected)]);
+            check::<1>(&[(&format!("testp.{class}.f32"), &[number], expected)]);
         }
     }
 }

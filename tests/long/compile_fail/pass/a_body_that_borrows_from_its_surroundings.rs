@@ -1,8 +1,0 @@
-//! A body that owns the values that it captures.
-use resident::{InOut, Kernel};
-
-pub(crate) fn main() {
-    let factors = Vec::from([1.0_f32, 2.0]);
-    let scale = Kernel::<(InOut<f32>,)>::new("scale").host(move |_grid, (xs,)| xs[0] *= factors[1]);
-    drop(scale);
-}

@@ -1,9 +1,0 @@
-//! A tuple of one parameter has a comma.
-use resident::{Device, Grid, InOut, Kernel, Result, SmartArray};
-
-pub(crate) fn main() -> Result<()> {
-    let _here = Device::cpu().enter();
-    let same = Kernel::<(InOut<f32>,)>::new("same").host(|_grid, _| ());
-    let mut array = SmartArray::<f32, _>::ones(4);
-    same.launch(Grid::cover(4), (&mut array,))
-}

@@ -1,9 +1,0 @@
-//! `u8` as the element of an array and of a kernel's parameter.
-use resident::{In, Kernel, Result, SmartArray};
-
-pub(crate) fn main() -> Result<()> {
-    let flags = SmartArray::from(vec![1_u8; 4]);
-    let any = Kernel::<(u8, In<u8>)>::new("any");
-    println!("{} {}", flags.len(), any.name());
-    Ok(())
-}
