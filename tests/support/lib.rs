@@ -1,5 +1,6 @@
 //! Helpers that the test suites share.
 
+pub mod assert_says;
 pub mod block_on;
 pub mod bodies;
 pub mod cases;
@@ -23,6 +24,7 @@ pub mod record_launches;
 pub mod recording;
 pub mod watched;
 
+pub use assert_says::assert_says;
 #[cfg(all(target_os = "linux", feature = "cuda"))]
 pub use cuda::driver;
 pub use eventually::eventually;

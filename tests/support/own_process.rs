@@ -16,14 +16,26 @@ pub const VARIABLE: &str = "RESIDENT_TEST_OWN_PROCESS";
 /// machine may stop a process for seconds, and only a test that fails waits so long.
 pub const HANG_LIMIT: Duration = Duration::from_secs(600);
 
-/// The first line of a test that needs its own process.
+/// The first line of a test that needs its own process, or one with these environment variables.
 #[macro_export]
 macro_rules! own_process {
     () => {
-        if $crate::own_process::has_run($crate::test_name!()) {
+        $crate::own_process!([("", ""); 0])
+    };
+    ($variables:expr) => {
+        if $crate::own_process::has_run_with($crate::test_name!(), &$variables) {
             return $crate::own_process::Passed::passed();
         }
     };
+}
+
+/// As [`own_process!`](crate::own_process), and then what the test begins with, which is its value.
+#[macro_export]
+macro_rules! in_own_process {
+    ($beginning:expr) => {{
+        $crate::own_process!();
+        $beginning
+    }};
 }
 
 /// The name of the enclosing function in the test harness.
@@ -78,10 +90,18 @@ pub fn is_own() -> bool {
 /// Otherwise starts such a process, waits for it, and returns `true`.
 #[track_caller]
 pub fn has_run(test: &str) -> bool {
-    if is_own() {
+    has_run_with(test, &[])
+}
+
+/// As [`has_run`], for a test that needs a process with these environment variables.
+#[track_caller]
+pub fn has_run_with(test: &str, variables: &[(&str, &str)]) -> bool {
+    let is_set =
+        |(name, value): &(&str, &str)| std::env::var_os(name).is_some_and(|known| known == *value);
+    if is_own() && variables.iter().all(is_set) {
         return false;
     }
-    let output = run(test, &[]);
+    let output = run(test, variables);
     assert_success(&output, test);
     print!("{}", String::from_utf8_lossy(&output.stdout));
     true

@@ -1,26 +1,10 @@
 //! The messages that users get on machines whose driver, GPU or compiler cannot be used. Each test
 //! has its own process, since a process has one driver.
 
-use std::process::Output;
-
 use resident::{Device, Error, SmartArray};
 use resident_stand_in::{self as driver, Settings};
-use support::own_process::{self, assert_success};
-use support::test_name;
-
-/// This variable is set in a process that must run the test itself.
-const CHILD: &str = "RESIDENT_TEST_CHILD";
-
-/// Runs `body` in its own process, in which nothing has searched for a driver. `test` is the name
-/// of the calling test.
-fn alone(test: &str, variables: &[(&str, &str)], body: fn()) {
-    if std::env::var_os(CHILD).is_some() {
-        return body();
-    }
-    let variables: Vec<(&str, &str)> = variables.iter().copied().chain([(CHILD, "1")]).collect();
-    let output: Output = own_process::run(test, &variables);
-    assert_success(&output, test);
-}
+use support::own_process::assert_success;
+use support::{assert_says, own_process, test_name};
 
 /// The message of a device that cannot be opened.
 #[track_caller]
@@ -29,11 +13,6 @@ fn refused(outcome: resident::Result<Device>) -> String {
         Err(error @ Error::NoDevice { .. }) => error.to_string(),
         other => panic!("{other:?} is not NoDevice"),
     }
-}
-
-#[track_caller]
-fn assert_says(text: &str, parts: &[&str]) {
-    parts.iter().for_each(|part| assert!(text.contains(part), "\"{part}\" is not in: {text}"));
 }
 
 fn load(settings: Settings) {
@@ -51,248 +30,219 @@ fn has_real_driver() -> bool {
 
 #[test]
 fn no_driver() {
-    alone(test_name!(no_driver), &[], || {
-        if has_real_driver() {
-            return;
-        }
-        let text = refused(Device::cuda(0));
-        assert_says(
-            &text,
-            &[
-                "no device for cuda:0",
-                "libcuda.so",
-                "LD_LIBRARY_PATH",
-                "install an NVIDIA driver, or use Device::cpu()",
-            ],
-        );
-        assert_eq!(Device::all(), [Device::cpu()]);
-        assert_eq!(Device::current().expect("the embedded one"), Device::cpu());
-        // Printing an error makes no driver call.
-        let without_line =
-            |text: &str| text.rsplit_once(" (called at").expect("a line").0.to_owned();
-        assert_eq!(
-            without_line(&refused(Device::cuda(3))),
-            without_line(&text).replace("cuda:0", "cuda:3")
-        );
-        assert!(!format!("{:?}", Device::cuda(0)).is_empty());
-    });
+    own_process!();
+    if has_real_driver() {
+        return;
+    }
+    let text = refused(Device::cuda(0));
+    assert_says(
+        &text,
+        &[
+            "no device for cuda:0",
+            "libcuda.so",
+            "LD_LIBRARY_PATH",
+            "install an NVIDIA driver, or use Device::cpu()",
+        ],
+    );
+    assert_eq!(Device::all(), [Device::cpu()]);
+    assert_eq!(Device::current().expect("the embedded one"), Device::cpu());
+    // Printing an error makes no driver call.
+    let without_line = |text: &str| text.rsplit_once(" (called at").expect("a line").0.to_owned();
+    assert_eq!(
+        without_line(&refused(Device::cuda(3))),
+        without_line(&text).replace("cuda:0", "cuda:3")
+    );
+    assert!(!format!("{:?}", Device::cuda(0)).is_empty());
 }
 
 #[test]
 fn a_driver_without_a_gpu() {
-    alone(test_name!(a_driver_without_a_gpu), &[], || {
-        load(Settings::new().devices(0));
-        let text = refused(Device::cuda(0));
-        assert_says(
-            &text,
-            &[
-                "cuda:0",
-                "the NVIDIA driver shows no GPU",
-                "NO_DEVICE",
-                "nvidia-smi",
-                "CUDA_VISIBLE_DEVICES",
-                "Device::cpu()",
-            ],
-        );
-        assert_eq!(Device::all(), [Device::cpu()]);
-        assert_eq!(Device::current().expect("the embedded one"), Device::cpu());
-    });
+    own_process!();
+    load(Settings::new().devices(0));
+    let text = refused(Device::cuda(0));
+    assert_says(
+        &text,
+        &[
+            "cuda:0",
+            "the NVIDIA driver shows no GPU",
+            "NO_DEVICE",
+            "nvidia-smi",
+            "CUDA_VISIBLE_DEVICES",
+            "Device::cpu()",
+        ],
+    );
+    assert_eq!(Device::all(), [Device::cpu()]);
+    assert_eq!(Device::current().expect("the embedded one"), Device::cpu());
 }
 
 #[test]
 fn an_old_driver() {
-    alone(test_name!(an_old_driver), &[], || {
-        load(Settings::new().driver_version(11_020));
-        assert_says(
-            &refused(Device::cuda(0)),
-            &["CUDA 11.2", "11.4 or later", "update the NVIDIA driver"],
-        );
-        assert_eq!(Device::all(), [Device::cpu()]);
-    });
+    own_process!();
+    load(Settings::new().driver_version(11_020));
+    assert_says(
+        &refused(Device::cuda(0)),
+        &["CUDA 11.2", "11.4 or later", "update the NVIDIA driver"],
+    );
+    assert_eq!(Device::all(), [Device::cpu()]);
 }
 
 #[test]
 fn a_number_that_no_gpu_has() {
-    alone(test_name!(a_number_that_no_gpu_has), &[], || {
-        load(Settings::new().devices(2));
-        for ordinal in [2, 7, usize::MAX] {
-            assert_says(
-                &refused(Device::cuda(ordinal)),
-                &[
-                    &format!("cuda:{ordinal}"),
-                    "2 GPU(s)",
-                    "numbered from 0",
-                    "CUDA_VISIBLE_DEVICES",
-                ],
-            );
-        }
-        assert_eq!(Device::all().len(), 3);
-        assert_eq!(Device::current().expect("the first GPU").name(), "cuda:0");
-        assert_eq!(Device::cuda(1).expect("there").ordinal(), 1);
-    });
+    own_process!();
+    load(Settings::new().devices(2));
+    for ordinal in [2, 7, usize::MAX] {
+        assert_says(
+            &refused(Device::cuda(ordinal)),
+            &[&format!("cuda:{ordinal}"), "2 GPU(s)", "numbered from 0", "CUDA_VISIBLE_DEVICES"],
+        );
+    }
+    assert_eq!(Device::all().len(), 3);
+    assert_eq!(Device::current().expect("the first GPU").name(), "cuda:0");
+    assert_eq!(Device::cuda(1).expect("there").ordinal(), 1);
 }
 
 #[test]
 fn the_environment_names_a_gpu_that_is_not_there() {
-    alone(
-        test_name!(the_environment_names_a_gpu_that_is_not_there),
-        &[("RESIDENT_DEVICE", "cuda:7")],
-        || {
-            load(Settings::new().devices(2));
-            let text = refused(Device::current());
-            assert_says(
-                &text,
-                &["RESIDENT_DEVICE=cuda:7", "2 GPU(s)", "set RESIDENT_DEVICE=cpu, or unset it"],
-            );
-            // The variable is never ignored, but an entered device has precedence.
-            assert_says(
-                &refused(SmartArray::<f32, _>::ones(3).gpu().map(|guard| guard.device())),
-                &["RESIDENT_DEVICE=cuda:7"],
-            );
-            let _here = Device::cuda(1).expect("there").enter();
-            assert_eq!(Device::current().expect("entered").ordinal(), 1);
-        },
+    own_process!([("RESIDENT_DEVICE", "cuda:7")]);
+    load(Settings::new().devices(2));
+    let text = refused(Device::current());
+    assert_says(
+        &text,
+        &["RESIDENT_DEVICE=cuda:7", "2 GPU(s)", "set RESIDENT_DEVICE=cpu, or unset it"],
     );
+    // The variable is never ignored, but an entered device has precedence.
+    assert_says(
+        &refused(SmartArray::<f32, _>::ones(3).gpu().map(|guard| guard.device())),
+        &["RESIDENT_DEVICE=cuda:7"],
+    );
+    let _here = Device::cuda(1).expect("there").enter();
+    assert_eq!(Device::current().expect("entered").ordinal(), 1);
 }
 
 #[test]
 fn the_environment_names_a_gpu_that_is_there() {
-    alone(
-        test_name!(the_environment_names_a_gpu_that_is_there),
-        &[("RESIDENT_DEVICE", "cuda:1")],
-        || {
-            load(Settings::new().devices(2));
-            assert_eq!(Device::current().expect("there").name(), "cuda:1");
-        },
-    );
+    own_process!([("RESIDENT_DEVICE", "cuda:1")]);
+    load(Settings::new().devices(2));
+    assert_eq!(Device::current().expect("there").name(), "cuda:1");
 }
 
 #[test]
 fn the_environment_names_a_gpu_without_a_driver() {
-    alone(
-        test_name!(the_environment_names_a_gpu_without_a_driver),
-        &[("RESIDENT_DEVICE", "cuda")],
-        || {
-            if has_real_driver() {
-                return;
-            }
-            assert_says(
-                &refused(Device::current()),
-                &[
-                    "RESIDENT_DEVICE=cuda",
-                    "no NVIDIA driver library",
-                    "set RESIDENT_DEVICE=cpu, or unset it",
-                ],
-            );
-        },
+    own_process!([("RESIDENT_DEVICE", "cuda")]);
+    if has_real_driver() {
+        return;
+    }
+    assert_says(
+        &refused(Device::current()),
+        &[
+            "RESIDENT_DEVICE=cuda",
+            "no NVIDIA driver library",
+            "set RESIDENT_DEVICE=cpu, or unset it",
+        ],
     );
 }
 
 #[test]
 fn a_gpu_that_another_process_has() {
-    alone(test_name!(a_gpu_that_another_process_has), &[], || {
-        const DEVICE_UNAVAILABLE: u32 = 46;
-        load(Settings::new().devices(2));
-        driver::fail_nth("cuDevicePrimaryCtxRetain", 1, DEVICE_UNAVAILABLE);
-        assert_says(
-            &refused(Device::cuda(0)),
-            &[
-                "cuda:0",
-                "does not open",
-                "cuDevicePrimaryCtxRetain",
-                "DEVICE_UNAVAILABLE",
-                "another process",
-                "nvidia-smi",
-            ],
-        );
-        // The other GPU can be opened, and this one as soon as it is free.
-        assert_eq!(Device::cuda(1).expect("free").ordinal(), 1);
-        assert_eq!(Device::cuda(0).expect("free now").ordinal(), 0);
-    });
+    own_process!();
+    const DEVICE_UNAVAILABLE: u32 = 46;
+    load(Settings::new().devices(2));
+    driver::fail_nth("cuDevicePrimaryCtxRetain", 1, DEVICE_UNAVAILABLE);
+    assert_says(
+        &refused(Device::cuda(0)),
+        &[
+            "cuda:0",
+            "does not open",
+            "cuDevicePrimaryCtxRetain",
+            "DEVICE_UNAVAILABLE",
+            "another process",
+            "nvidia-smi",
+        ],
+    );
+    // The other GPU can be opened, and this one as soon as it is free.
+    assert_eq!(Device::cuda(1).expect("free").ordinal(), 1);
+    assert_eq!(Device::cuda(0).expect("free now").ordinal(), 0);
 }
 
 #[test]
 fn a_driver_that_does_not_start() {
-    alone(test_name!(a_driver_that_does_not_start), &[], || {
-        const SYSTEM_DRIVER_MISMATCH: u32 = 803;
-        load(Settings::new());
-        driver::fail_nth("cuInit", 1, SYSTEM_DRIVER_MISMATCH);
-        assert_says(
-            &refused(Device::cuda(0)),
-            &["SYSTEM_DRIVER_MISMATCH", "reboot, or reinstall the driver"],
-        );
-        assert_eq!(Device::cuda(0).expect("it starts now").ordinal(), 0);
-    });
+    own_process!();
+    const SYSTEM_DRIVER_MISMATCH: u32 = 803;
+    load(Settings::new());
+    driver::fail_nth("cuInit", 1, SYSTEM_DRIVER_MISMATCH);
+    assert_says(
+        &refused(Device::cuda(0)),
+        &["SYSTEM_DRIVER_MISMATCH", "reboot, or reinstall the driver"],
+    );
+    assert_eq!(Device::cuda(0).expect("it starts now").ordinal(), 0);
 }
 
 #[test]
 fn opening_that_is_refused_anywhere_leaves_nothing_behind() {
-    alone(test_name!(opening_that_is_refused_anywhere_leaves_nothing_behind), &[], || {
-        load(Settings::new());
-        let mut refusals = 0;
-        for nth in 1.. {
-            driver::take_calls();
-            driver::fail_any(nth, 999);
-            let opened = Device::cuda(0);
-            // What is refused to change no mode is not asked again.
-            let calls: Vec<_> = driver::take_calls()
-                .into_iter()
-                .filter(|call| call.name != "cuThreadExchangeStreamCaptureMode")
-                .collect();
-            driver::forget_faults();
-            let Err(error) = opened else { break };
-            assert_says(&error.to_string(), &["no device for cuda:0", "CUDA_ERROR_UNKNOWN"]);
-            assert_eq!(calls.get(nth as usize - 1).map(|call| call.code), Some(999), "{error}");
-            refusals += 1;
-        }
-        assert!(refusals >= 5, "{refusals}");
-        let array = SmartArray::from(vec![1.0_f32; 10]);
-        let device = Device::cuda(0).expect("it opens now");
-        drop(array.gpu_on(&device.stream()).expect("it works"));
-        drop(array);
-        device.synchronize().expect("it works");
-        assert_eq!(
-            (driver::memory_in_use(0), driver::take_hazards().len(), driver::take_notes().len()),
-            (0, 0, 0)
-        );
-    });
+    own_process!();
+    load(Settings::new());
+    let mut refusals = 0;
+    for nth in 1.. {
+        driver::take_calls();
+        driver::fail_any(nth, 999);
+        let opened = Device::cuda(0);
+        // What is refused to change no mode is not asked again.
+        let calls: Vec<_> = driver::take_calls()
+            .into_iter()
+            .filter(|call| call.name != "cuThreadExchangeStreamCaptureMode")
+            .collect();
+        driver::forget_faults();
+        let Err(error) = opened else { break };
+        assert_says(&error.to_string(), &["no device for cuda:0", "CUDA_ERROR_UNKNOWN"]);
+        assert_eq!(calls.get(nth as usize - 1).map(|call| call.code), Some(999), "{error}");
+        refusals += 1;
+    }
+    assert!(refusals >= 5, "{refusals}");
+    let array = SmartArray::from(vec![1.0_f32; 10]);
+    let device = Device::cuda(0).expect("it opens now");
+    drop(array.gpu_on(&device.stream()).expect("it works"));
+    drop(array);
+    device.synchronize().expect("it works");
+    assert_eq!(
+        (driver::memory_in_use(0), driver::take_hazards().len(), driver::take_notes().len()),
+        (0, 0, 0)
+    );
 }
 
 #[test]
 fn an_array_larger_than_what_is_free() {
-    alone(test_name!(an_array_larger_than_what_is_free), &[], || {
-        const MIB: usize = 1 << 20;
-        load(Settings::new().memory(16 << 20));
-        let device = Device::cuda(0).expect("there");
-        let stream = device.stream();
-        let kept = SmartArray::from(vec![1_u8; 6 * MIB]);
-        kept.prefetch(&stream).expect("enough memory");
-        let mut large = SmartArray::from(vec![2_u8; 12 * MIB]).named("picture");
-        // One copy is evicted, since it is also valid on the host; the other copy is newest on the
-        // device, and is kept.
-        let mut newest = SmartArray::<u8, _>::uninit(6 * MIB);
-        drop(newest.gpu_overwrite_on(&stream).expect("enough memory"));
-        let refused = large.gpu_on(&stream).map(drop);
-        let Err(Error::OutOfMemory { shortage, .. }) = &refused else { panic!("{refused:?}") };
-        assert_eq!(shortage.requested, 12 << 20);
-        assert!(shortage.free < 12 << 20 && shortage.in_use >= 6 << 20, "{shortage:?}");
-        let text = refused.clone().unwrap_err().to_string();
-        assert_says(
-            &text,
-            &[
-                "\"picture\"",
-                "12582912 bytes",
-                "cuda:0",
-                "live arrays hold",
-                "drop arrays that are not needed there",
-            ],
-        );
-        assert_eq!(large.host().expect("its contents are unchanged")[12 * MIB - 1], 2);
-        drop(newest);
-        drop(large.gpu_mut_on(&stream).expect("there is enough memory now"));
-        assert_eq!(large.host().expect("there")[12 * MIB - 1], 2);
-        assert_eq!(kept.host().expect("there")[0], 1);
-    });
+    own_process!();
+    const MIB: usize = 1 << 20;
+    load(Settings::new().memory(16 << 20));
+    let device = Device::cuda(0).expect("there");
+    let stream = device.stream();
+    let kept = SmartArray::from(vec![1_u8; 6 * MIB]);
+    kept.prefetch(&stream).expect("enough memory");
+    let mut large = SmartArray::from(vec![2_u8; 12 * MIB]).named("picture");
+    // One copy is evicted, since it is also valid on the host; the other copy is newest on the
+    // device, and is kept.
+    let mut newest = SmartArray::<u8, _>::uninit(6 * MIB);
+    drop(newest.gpu_overwrite_on(&stream).expect("enough memory"));
+    let refused = large.gpu_on(&stream).map(drop);
+    let Err(Error::OutOfMemory { shortage, .. }) = &refused else { panic!("{refused:?}") };
+    assert_eq!(shortage.requested, 12 << 20);
+    assert!(shortage.free < 12 << 20 && shortage.in_use >= 6 << 20, "{shortage:?}");
+    let text = refused.clone().unwrap_err().to_string();
+    assert_says(
+        &text,
+        &[
+            "\"picture\"",
+            "12582912 bytes",
+            "cuda:0",
+            "live arrays hold",
+            "drop arrays that are not needed there",
+        ],
+    );
+    assert_eq!(large.host().expect("its contents are unchanged")[12 * MIB - 1], 2);
+    drop(newest);
+    drop(large.gpu_mut_on(&stream).expect("there is enough memory now"));
+    assert_eq!(large.host().expect("there")[12 * MIB - 1], 2);
+    assert_eq!(kept.host().expect("there")[0], 1);
 }
 
 /// Opens a device, which says what is wrong with a variable.
@@ -328,20 +278,12 @@ fn a_variable_of_staging_that_makes_no_sense_is_refused() {
 
 #[test]
 fn nothing_to_be_had_of_the_driver_for_staging_is_no_error() {
-    alone(
-        test_name!(nothing_to_be_had_of_the_driver_for_staging_is_no_error),
-        &[("RESIDENT_PINNED_MAX", "0")],
-        || {
-            load(Settings::new());
-            let device = Device::cuda(0).expect("there");
-            let contents: Vec<u8> = (0..9_000_000_u32).map(|index| (index >> 7) as u8).collect();
-            let mut array = SmartArray::from(contents.clone());
-            drop(array.gpu_mut_on(&device.stream()).expect("up"));
-            assert!(array.host().expect("down").to_vec() == contents);
-            assert_eq!(
-                driver::calls().iter().filter(|call| call.name == "cuMemHostAlloc").count(),
-                0
-            );
-        },
-    );
+    own_process!([("RESIDENT_PINNED_MAX", "0")]);
+    load(Settings::new());
+    let device = Device::cuda(0).expect("there");
+    let contents: Vec<u8> = (0..9_000_000_u32).map(|index| (index >> 7) as u8).collect();
+    let mut array = SmartArray::from(contents.clone());
+    drop(array.gpu_mut_on(&device.stream()).expect("up"));
+    assert!(array.host().expect("down").to_vec() == contents);
+    assert_eq!(driver::calls().iter().filter(|call| call.name == "cuMemHostAlloc").count(), 0);
 }

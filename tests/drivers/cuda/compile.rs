@@ -10,6 +10,7 @@ use std::process::Command;
 use resident::ndarray::Ix2;
 use resident::{CudaSource, Device, Error, Grid, In, InOut, Kernel, Out, SmartArray};
 use resident_stand_in::Settings;
+use support::assert_says;
 
 /// Two kernels; the second needs the prelude.
 const SOURCE: &str = r#"
@@ -95,12 +96,7 @@ fn parts() {
                 .prepare(&device)
                 .expect_err("the driver cannot load that")
                 .to_string();
-            assert!(
-                error.contains("NVRTC 14.0")
-                    && error.contains("the driver (CUDA 13.")
-                    && error.contains("update the driver"),
-                "{error}"
-            );
+            assert_says(&error, &["NVRTC 14.0", "the driver (CUDA 13.", "update the driver"]);
         }
         "eight threads" => eight_threads(&device),
         "expressions" => expressions(&device),
@@ -131,15 +127,18 @@ fn works(kernel: &Scale, device: &Device) {
     assert_eq!(x.host().expect("the download succeeds").to_vec(), [2.0, 4.0, 6.0]);
 }
 
+/// The modules that were loaded, or refused, since the calls were last taken.
+fn modules_loaded() -> usize {
+    resident_stand_in::calls().iter().filter(|call| call.name == "cuModuleLoadDataEx").count()
+}
+
 /// Both kernels are in one source, and so in one module.
 fn two_kernels(device: &Device) {
     works(&scale(SOURCE), device);
     // SAFETY: the kernel is not launched.
     let transpose = unsafe { Transpose::new("transpose").cuda(SOURCE) };
     transpose.prepare(device).expect("it is compiled already");
-    let modules =
-        resident_stand_in::calls().iter().filter(|call| call.name == "cuModuleLoadDataEx").count();
-    assert_eq!(modules, 1);
+    assert_eq!(modules_loaded(), 1);
 }
 
 fn eight_threads(device: &Device) {
@@ -162,10 +161,7 @@ fn expressions(device: &Device) {
         .prepare(device)
         .expect_err("a scalar of 8 bytes")
         .to_string();
-    assert!(
-        wrong.contains("compiled are 2 of [8, 8] bytes, the signature has 2 of [4, 8]"),
-        "{wrong}"
-    );
+    assert_says(&wrong, &["compiled are 2 of [8, 8] bytes, the signature has 2 of [4, 8]"]);
 }
 
 /// The host reads and writes what the kernels of a source share.
@@ -207,27 +203,16 @@ fn faults(device: &Device) {
         }
         other => panic!("{other}"),
     };
-    assert!(
-        log("\n// resident\nnot C\n".into()).contains("scale.cu(3)"),
-        "{}",
-        log("\n// resident\nnot C\n".into())
-    );
+    assert_says(&log("\n// resident\nnot C\n".into()), &["scale.cu(3)"]);
     let missing = log(CudaSource::c(SOURCE).entry("shear"));
-    assert!(
-        missing.contains("no `__global__` function `shear`")
-            && missing.contains("scale, transpose"),
-        "{missing}"
-    );
+    assert_says(&missing, &["no `__global__` function `shear`", "scale, transpose"]);
     let unnamed = Kernel::<(InOut<f32>,)>::new("two words");
     // SAFETY: the kernel does not load.
     let unnamed = unsafe { unnamed.cuda(SOURCE) }
         .prepare(device)
         .expect_err("no C function is called so")
         .to_string();
-    assert!(
-        unnamed.contains("\"two words\": name the one to run by `GpuSource::entry`"),
-        "{unnamed}"
-    );
+    assert_says(&unnamed, &["\"two words\": name the one to run by `GpuSource::entry`"]);
     assert!(
         log(CudaSource::c(SOURCE).define("zero\0within", 1)).contains("zero byte"),
         "bad input is an error, not a panic"
@@ -254,20 +239,18 @@ fn what_comes_out(device: &Device) {
         let error =
             scale(with(&["-arch=sm_80", option])).prepare(device).expect_err("nothing to load");
         let Error::Compile { log, .. } = &error else { panic!("{error}") };
-        assert!(
-            log.contains("for sm_80 made neither machine code nor PTX")
-                && log.contains(&format!("the option `{option}`")),
-            "{log}"
+        assert_says(
+            &log,
+            &["for sm_80 made neither machine code nor PTX", &format!("the option `{option}`")],
         );
     }
     let newer = scale(with(&["-arch=compute_120"]))
         .prepare(device)
         .expect_err("the device is older")
         .to_string();
-    assert!(
-        newer
-            .contains("what NVRTC 13.0 made for compute_120 on sm_90 (PTX: CUDA_ERROR_INVALID_PTX"),
-        "{newer}"
+    assert_says(
+        &newer,
+        &["what NVRTC 13.0 made for compute_120 on sm_90 (PTX: CUDA_ERROR_INVALID_PTX"],
     );
 }
 
@@ -282,9 +265,7 @@ fn refused_machine_code(device: &Device) {
         resident_stand_in::fail_nth(call, 1, NO_BINARY_FOR_GPU);
         works(&scale(CudaSource::c(SOURCE).define("PART", index)), device);
     }
-    let modules =
-        resident_stand_in::calls().iter().filter(|call| call.name == "cuModuleLoadDataEx").count();
-    assert_eq!(modules, 6, "the machine code, then the PTX");
+    assert_eq!(modules_loaded(), 6, "the machine code, then the PTX");
 }
 
 /// The driver refuses both images, even after a new compilation. After errors for another reason
@@ -298,24 +279,15 @@ fn refused_altogether(device: &Device) {
         resident_stand_in::fail_nth("cuModuleLoadDataEx", attempt + 2, UNSUPPORTED_PTX_VERSION);
     }
     let error = kernel.prepare(device).expect_err("refused twice").to_string();
-    for words in [
-        "machine code: CUDA_ERROR_NO_BINARY_FOR_GPU",
-        "PTX: CUDA_ERROR_UNSUPPORTED_PTX_VERSION",
-        "`RESIDENT_NVRTC` names",
-    ] {
-        assert!(error.contains(words), "{error}");
-    }
+    let refusals =
+        ["machine code: CUDA_ERROR_NO_BINARY_FOR_GPU", "PTX: CUDA_ERROR_UNSUPPORTED_PTX_VERSION"];
+    assert_says(&error, &refusals);
+    assert_says(&error, &["`RESIDENT_NVRTC` names"]);
     resident_stand_in::forget_faults();
     resident_stand_in::take_calls();
     resident_stand_in::fail_nth("cuModuleLoadDataEx", 1, OUT_OF_MEMORY);
     assert!(!matches!(kernel.prepare(device).expect_err("no memory"), Error::Compile { .. }));
-    assert_eq!(
-        resident_stand_in::take_calls()
-            .iter()
-            .filter(|call| call.name == "cuModuleLoadDataEx")
-            .count(),
-        1
-    );
+    assert_eq!(modules_loaded(), 1);
     kernel.prepare(device).expect("it loads");
 }
 
@@ -377,103 +349,78 @@ fn includes(device: &Device) {
     works(&scale(CudaSource::c(text).include(&scratch.0)), device);
 }
 
+/// A folder for the cache of a test, if there is a C++ compiler.
+fn cache(name: &str) -> Option<Scratch> {
+    resident_stand_in_nvrtc::compiles().then(|| Scratch::new(name))
+}
+
+/// Runs parts one after the other, each of which compiles so many programs.
+#[track_caller]
+fn run(cache: &Path, parts: &[(&str, u64)]) {
+    for (index, (part, expected)) in parts.iter().enumerate() {
+        assert_eq!(compilations_of(part, cache), *expected, "{part}, run {index}");
+    }
+}
+
 #[test]
 fn a_source_is_compiled_once_and_the_next_run_finds_it_on_disk() {
-    if !resident_stand_in_nvrtc::compiles() {
-        return;
-    }
-    let cache = Scratch::new("disk");
-    assert_eq!(compilations_of("two kernels", &cache.0), 1);
+    let Some(cache) = cache("disk") else { return };
+    run(&cache.0, &[("two kernels", 1)]);
     assert_eq!(cache.files().len(), 1);
-    assert_eq!(compilations_of("two kernels", &cache.0), 0);
-    assert_eq!(
-        compilations_of("an older compiler", &cache.0),
-        1,
-        "code of another compiler is a separate cache entry"
-    );
-    assert_eq!(compilations_of("two kernels", Path::new("off")), 1);
+    // Code of another compiler is a separate cache entry.
+    run(&cache.0, &[("two kernels", 0), ("an older compiler", 1)]);
+    run(Path::new("off"), &[("two kernels", 1)]);
 }
 
 #[test]
 fn what_is_damaged_on_disk_is_compiled_again_and_replaced() {
-    if !resident_stand_in_nvrtc::compiles() {
-        return;
-    }
-    let cache = Scratch::new("damaged");
-    assert_eq!(compilations_of("two kernels", &cache.0), 1);
+    let Some(cache) = cache("damaged") else { return };
+    run(&cache.0, &[("two kernels", 1)]);
     let file = cache.files().remove(0);
     let whole = fs::read(&file).expect("readable");
     for damaged in [&whole[..whole.len() / 2], b"something else", b""] {
         fs::write(&file, damaged).expect("writable");
-        assert_eq!(compilations_of("two kernels", &cache.0), 1);
+        run(&cache.0, &[("two kernels", 1)]);
         assert_eq!(fs::read(&file).expect("readable"), whole, "the file was replaced");
     }
-    assert_eq!(compilations_of("two kernels", &cache.0), 0);
+    run(&cache.0, &[("two kernels", 0)]);
 }
 
 #[test]
 fn a_cache_that_cannot_be_written_is_no_error() {
-    if !resident_stand_in_nvrtc::compiles() {
-        return;
-    }
-    let scratch = Scratch::new("unwritable");
+    let Some(scratch) = cache("unwritable") else { return };
     let file = scratch.0.join("a file");
     fs::write(&file, "in the folder's place").expect("writable");
-    assert_eq!(compilations_of("two kernels", &file), 1);
-    assert_eq!(compilations_of("two kernels", &file.join("below")), 1);
-}
-
-#[test]
-fn a_compiler_newer_than_the_driver_is_reported_with_both_versions() {
-    if !resident_stand_in_nvrtc::compiles() {
-        return;
-    }
-    compilations_of("a compiler newer than the driver", Path::new("off"));
+    run(&file, &[("two kernels", 1)]);
+    run(&file.join("below"), &[("two kernels", 1)]);
 }
 
 #[test]
 fn options_decide_what_comes_out_and_what_is_kept() {
-    if !resident_stand_in_nvrtc::compiles() {
-        return;
-    }
-    let cache = Scratch::new("options");
-    assert_eq!(compilations_of("what comes out", &cache.0), 8);
+    let Some(cache) = cache("options") else { return };
+    run(&cache.0, &[("what comes out", 8)]);
     assert_eq!(cache.files().len(), 5, "failed compilations are not cached");
-    assert_eq!(
-        compilations_of("what comes out", &cache.0),
-        4,
-        "three that failed, and cached code that does not load"
-    );
+    // Three that failed, and cached code that does not load.
+    run(&cache.0, &[("what comes out", 4)]);
 }
 
 #[test]
 fn machine_code_that_the_driver_refuses_is_replaced_by_its_ptx() {
-    if !resident_stand_in_nvrtc::compiles() {
-        return;
-    }
-    let cache = Scratch::new("refused");
-    assert_eq!(compilations_of("refused machine code", &cache.0), 3);
-    assert_eq!(compilations_of("refused machine code", &cache.0), 0, "the cached PTX is loaded");
+    let Some(cache) = cache("refused") else { return };
+    // Then the cached PTX is loaded.
+    run(&cache.0, &[("refused machine code", 3), ("refused machine code", 0)]);
 }
 
 #[test]
 fn what_is_kept_and_does_not_load_is_compiled_anew_once() {
-    if !resident_stand_in_nvrtc::compiles() {
-        return;
-    }
-    let cache = Scratch::new("anew");
-    assert_eq!(compilations_of("two kernels", &cache.0), 1);
-    assert_eq!(compilations_of("refused once", &cache.0), 1);
-    assert_eq!(compilations_of("refused altogether", &cache.0), 1);
-    assert_eq!(compilations_of("two kernels", &cache.0), 0);
+    let Some(cache) = cache("anew") else { return };
+    run(&cache.0, &[("two kernels", 1), ("refused once", 1)]);
+    run(&cache.0, &[("refused altogether", 1), ("two kernels", 0)]);
 }
 
 #[test]
 fn the_compiler_is_the_one_named_else_that_of_the_drivers_version() {
-    if !resident_stand_in_nvrtc::compiles() {
-        return;
-    }
-    let folder = Scratch::new("versions");
+    let Some(folder) = cache("versions") else { return };
     let copy = |name: &str| {
         fs::copy(resident_stand_in_nvrtc::file().expect("built"), folder.0.join(name))
             .expect("writable")
@@ -505,74 +452,44 @@ fn the_compiler_is_the_one_named_else_that_of_the_drivers_version() {
     let text = opened(13_050, Some(&folder.0.join("my-nvrtc.so")));
     assert!(text.contains(&only("my-nvrtc.so")), "{text}");
     let text = opened(13_050, Some(&folder.0.join("no-nvrtc.so")));
-    assert!(
-        text.contains("RESIDENT_NVRTC names")
-            && text.contains("no-nvrtc.so")
-            && text.contains("unset it"),
-        "{text}"
-    );
+    assert_says(&text, &["RESIDENT_NVRTC names", "no-nvrtc.so", "unset it"]);
     assert!(text.contains("open: []"), "no other library replaces it: {text}");
     fs::remove_file(folder.0.join("libnvrtc.so.13")).expect("ours");
     let text = opened(13_050, None);
     assert!(text.contains(&only("libnvrtc.so.12")), "older code runs on any later driver: {text}");
 }
 
-#[test]
-fn threads_that_need_one_program_at_once_compile_it_once() {
-    if !resident_stand_in_nvrtc::compiles() {
-        return;
-    }
-    assert_eq!(compilations_of("eight threads", Path::new("off")), 1);
+/// Tests of a part without a cache: which part, and how many programs it compiles, if that counts.
+macro_rules! without_cache {
+    ($($test:ident: $part:literal, $count:expr;)*) => {$(
+        #[test]
+        fn $test() {
+            if resident_stand_in_nvrtc::compiles() {
+                let compiled = compilations_of($part, Path::new("off"));
+                assert_eq!(compiled, $count.unwrap_or(compiled));
+            }
+        }
+    )*};
 }
 
-#[test]
-fn templates_and_cpp_functions_are_found_by_their_expressions() {
-    if !resident_stand_in_nvrtc::compiles() {
-        return;
-    }
-    assert_eq!(
-        compilations_of("expressions", Path::new("off")),
-        2,
-        "the module with `plain`, and one for an instance that nobody asked for before"
-    );
-}
-
-#[test]
-fn kernels_of_one_source_share_variables_which_the_host_reads_and_writes() {
-    if !resident_stand_in_nvrtc::compiles() {
-        return;
-    }
-    assert_eq!(compilations_of("variables", Path::new("off")), 1);
-}
-
-#[test]
-fn errors_of_a_source_are_reported_and_cost_nothing_else() {
-    if !resident_stand_in_nvrtc::compiles() {
-        return;
-    }
-    compilations_of("faults", Path::new("off"));
-}
-
-#[test]
-fn a_file_is_compiled_for_each_content() {
-    if !resident_stand_in_nvrtc::compiles() {
-        return;
-    }
-    assert_eq!(
-        compilations_of("a file", Path::new("off")),
-        3,
-        "two contents that compile, one that does not"
-    );
+without_cache! {
+    a_compiler_newer_than_the_driver_is_reported_with_both_versions:
+        "a compiler newer than the driver", None;
+    threads_that_need_one_program_at_once_compile_it_once: "eight threads", Some(1);
+    // The module with `plain`, and one for an instance that nobody asked for before.
+    templates_and_cpp_functions_are_found_by_their_expressions: "expressions", Some(2);
+    kernels_of_one_source_share_variables_which_the_host_reads_and_writes: "variables", Some(1);
+    errors_of_a_source_are_reported_and_cost_nothing_else: "faults", None;
+    // Two contents that compile, one that does not.
+    a_file_is_compiled_for_each_content: "a file", Some(3);
 }
 
 #[test]
 fn what_includes_others_is_never_kept_on_disk() {
-    if !resident_stand_in_nvrtc::compiles() {
-        return;
-    }
-    let cache = Scratch::new("included");
-    let why = "the file, and the same text with the same folder, are one program";
-    assert_eq!(compilations_of("includes", &cache.0), 1, "{why}");
+    let Some(cache) = cache("included") else { return };
+    // The file, and the same text with the same folder, are one program.
+    run(&cache.0, &[("includes", 1)]);
     assert_eq!(cache.files(), Vec::<PathBuf>::new());
-    assert_eq!(compilations_of("includes", &cache.0), 1, "a header may have changed");
+    // A header may have changed.
+    run(&cache.0, &[("includes", 1)]);
 }

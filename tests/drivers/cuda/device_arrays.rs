@@ -3,12 +3,12 @@
 use resident::ndarray::Array1;
 use resident::{Device, DeviceArray, Error, Grid, InOut, Kernel, SmartArray, Validity};
 use resident_stand_in::Settings;
+use support::in_own_process;
 
 /// Devices that cannot access each other's memory: the source stays on its device only.
 #[test]
 fn a_device_array_is_copied_to_another_kind_of_device_and_stays_where_it_is() {
-    support::own_process!();
-    let gpu = support::driver::open(Settings::new().seed(7), 1).remove(0);
+    let gpu = in_own_process!(support::driver::open(Settings::new().seed(7), 1).remove(0));
     let here = Device::cpu();
     let contents = Array1::from_iter(0..64_u32);
     let mut from = DeviceArray::from_host_on(&here.stream(), &contents).expect("memory");

@@ -11,6 +11,7 @@ use resident::dlpark::versioned::Dlpack;
 use resident::ndarray::{Ix1, Ix2, array, s};
 use resident::{CudaArrayInterface, Device, DeviceArray, DeviceView, Error, SmartArray, Stream};
 use resident_stand_in::{self as driver, Settings};
+use support::in_own_process;
 
 /// cudarc's memory, which counts how often it is freed.
 struct Owner(Option<CudaSlice<f32>>, Arc<AtomicU32>);
@@ -20,6 +21,13 @@ impl Drop for Owner {
         drop(self.0.take());
         self.1.fetch_add(1, Ordering::SeqCst);
     }
+}
+
+/// A GPU, its stream, and a count of what was freed.
+fn gpu() -> (Device, Stream, Arc<AtomicU32>) {
+    let device = support::driver::open(Settings::new().seed(7), 1).remove(0);
+    let stream = device.stream();
+    (device, stream, Arc::new(AtomicU32::new(0)))
 }
 
 /// A tensor over cudarc's memory of a GPU, which holds 0, 1, ... 5.
@@ -39,9 +47,7 @@ fn tensor_of_cudarc(device: &Device, freed: &Arc<AtomicU32>) -> Dlpack {
 
 #[test]
 fn memory_of_others_is_no_slice_of_cudarc_and_belongs_to_its_gpu() {
-    support::own_process!();
-    let device = support::driver::open(Settings::new().seed(7), 1).remove(0);
-    let (stream, freed) = (device.stream(), Arc::new(AtomicU32::new(0)));
+    let (device, stream, freed) = in_own_process!(gpu());
     let take = |stream: &Stream| {
         let tensor = tensor_of_cudarc(&device, &freed);
         // SAFETY: nothing else uses the memory.
@@ -68,9 +74,7 @@ fn interface_of_cudarc(device: &Device, freed: &Arc<AtomicU32>) -> (CudaArrayInt
 
 #[test]
 fn memory_that_an_array_interface_describes_is_used_in_place() {
-    support::own_process!();
-    let device = support::driver::open(Settings::new().seed(7), 1).remove(0);
-    let (stream, freed) = (device.stream(), Arc::new(AtomicU32::new(0)));
+    let (device, stream, freed) = in_own_process!(gpu());
     let (fields, owner) = interface_of_cudarc(&device, &freed);
     // SAFETY: the fields are true, the stream lives in the owner's slice, and nothing else uses
     // the memory.
@@ -87,8 +91,7 @@ fn memory_that_an_array_interface_describes_is_used_in_place() {
 
 #[test]
 fn guards_have_the_fields_of_an_array_interface() {
-    support::own_process!();
-    let device = support::driver::open(Settings::new().seed(7), 1).remove(0);
+    let device = in_own_process!(gpu().0);
     let stream = device.new_stream().expect("a stream");
     let mut table = DeviceArray::<f32, _>::ones_on(&stream, (2, 3)).expect("memory");
     let handle = Some(stream.cudarc().cu_stream() as u64);
@@ -126,8 +129,7 @@ fn guards_have_the_fields_of_an_array_interface() {
 /// their end.
 #[test]
 fn d14_strides_of_an_array_interface_are_none_only_for_row_major_elements() {
-    support::own_process!();
-    let device = support::driver::open(Settings::new().seed(7), 1).remove(0);
+    let device = in_own_process!(gpu().0);
     let stream = device.stream();
     let table = DeviceArray::<f32, _>::ones_on(&stream, (2, 3)).expect("memory");
     let strides = |view: DeviceView<'_, f32, Ix2>| {
@@ -149,9 +151,7 @@ fn d14_strides_of_an_array_interface_are_none_only_for_row_major_elements() {
 /// `strides = None` of other code's memory means row-major order.
 #[test]
 fn an_array_interface_without_strides_is_row_major() {
-    support::own_process!();
-    let device = support::driver::open(Settings::new().seed(7), 1).remove(0);
-    let (stream, freed) = (device.stream(), Arc::new(AtomicU32::new(0)));
+    let (device, stream, freed) = in_own_process!(gpu());
     for strides in [None, Some(vec![12, 4])] {
         let (mut fields, owner) = interface_of_cudarc(&device, &freed);
         fields.strides = strides;
@@ -167,8 +167,7 @@ fn an_array_interface_without_strides_is_row_major() {
 
 #[test]
 fn array_interfaces_that_do_not_fit_are_refused_and_their_owners_dropped() {
-    support::own_process!();
-    let devices = support::driver::open(Settings::new().seed(7).devices(2), 2);
+    let devices = in_own_process!(support::driver::open(Settings::new().seed(7).devices(2), 2));
     let freed = Arc::new(AtomicU32::new(0));
     type Change = &'static dyn Fn(&mut CudaArrayInterface);
     let refused = |stream: &Stream, change: Change| {
@@ -206,9 +205,7 @@ fn array_interfaces_that_do_not_fit_are_refused_and_their_owners_dropped() {
 /// Numbers at the limits of their type. Nothing that they describe is there.
 #[test]
 fn array_interfaces_with_numbers_at_their_limits_are_refused_without_a_panic() {
-    support::own_process!();
-    let device = support::driver::open(Settings::new().seed(7), 1).remove(0);
-    let (stream, freed) = (device.stream(), Arc::new(AtomicU32::new(0)));
+    let (_device, stream, freed) = in_own_process!(gpu());
     let take = |fields: &CudaArrayInterface| {
         let owner = Owner(None, Arc::clone(&freed));
         // SAFETY: what is not true of the memory is refused.
@@ -236,9 +233,7 @@ fn array_interfaces_with_numbers_at_their_limits_are_refused_without_a_panic() {
 /// A guard's fields describe memory that an array uses.
 #[test]
 fn memory_that_an_array_uses_is_not_taken_over_by_its_interface() {
-    support::own_process!();
-    let device = support::driver::open(Settings::new().seed(7), 1).remove(0);
-    let (stream, freed) = (device.stream(), Arc::new(AtomicU32::new(0)));
+    let (_device, stream, freed) = in_own_process!(gpu());
     let mut table = DeviceArray::<f32, _>::ones_on(&stream, (2, 3)).expect("memory");
     let fields = {
         let mut row = table.row_mut(1);

@@ -6,7 +6,7 @@ use resident::{Device, Grid, InOut, Kernel, Result, SmartArray, StreamPriorities
 use resident_backend::{Backend, DeviceKind, EventTiming};
 use resident_stand_in::Settings;
 use support::cuda::driver;
-use support::own_process;
+use support::{in_own_process, own_process};
 
 #[test]
 fn the_time_between_two_events_needs_timing_in_both() {
@@ -40,8 +40,7 @@ fn the_priorities_of_streams_are_those_of_the_driver() {
 /// Behind repeated launches, `get` copies without a look at the array's state.
 #[test]
 fn an_element_behind_repeated_launches_is_read_on_the_entered_stream() -> Result<()> {
-    own_process!();
-    let device = driver::open(Settings::new(), 1).remove(0);
+    let device = in_own_process!(driver::open(Settings::new(), 1).remove(0));
     // SAFETY: the stand-in's host function accesses only the view's elements.
     let add = unsafe { Kernel::<(u32, InOut<u32, Ix2>)>::new("add").cuda(driver::code("add")) };
     let (stream, mut array) = (device.new_stream()?, SmartArray::<u32, _>::zeros((4, 4)));

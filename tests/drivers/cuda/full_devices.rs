@@ -2,6 +2,7 @@
 
 use resident::{Device, DeviceArray, Error, SmartArray, Validity};
 use resident_stand_in::Settings;
+use support::in_own_process;
 
 const MIB: usize = 1 << 20;
 
@@ -9,8 +10,7 @@ const MIB: usize = 1 << 20;
 /// have 2 MiB each in use, and 4 MiB are those of a device array.
 #[test]
 fn threads_find_room_beside_other_code() {
-    support::own_process!();
-    let gpu = support::driver::open(Settings::new().memory(20 << 20), 1).remove(0);
+    let gpu = in_own_process!(support::driver::open(Settings::new().memory(20 << 20), 1).remove(0));
     let explicit = DeviceArray::<u8, _>::full_on(&gpu.stream(), 4 * MIB, 7).expect("memory");
     let address = || explicit.gpu_on(&gpu.stream()).expect("it stays").address();
     let before = address();

@@ -8,7 +8,7 @@ use resident::{
     with_mapped, with_pinned,
 };
 use resident_stand_in::{self as driver, Settings};
-use support::own_process;
+use support::{in_own_process, own_process};
 
 /// `CU_DEVICE_CPU`, and what the driver says where there is no location.
 const HOST: i32 = -1;
@@ -94,8 +94,7 @@ fn prefetch_and_advise(settings: Settings, [prefetch, advise]: [&str; 2]) {
 /// The host could not access such memory while any kernel runs, and guards do not wait for all.
 #[test]
 fn managed_memory_needs_concurrent_access() {
-    own_process!();
-    let devices = devices(Settings::new().without_concurrent_managed_access());
+    let devices = in_own_process!(devices(Settings::new().without_concurrent_managed_access()));
     let _here = devices[0].enter();
     let refused = ManagedArray::<u32, _>::zeros(5000);
     let Err(Error::Backend { cause, .. }) = &refused else { panic!("{refused:?}") };
@@ -108,8 +107,7 @@ fn managed_memory_needs_concurrent_access() {
 /// The driver's free bytes do not count pages that are on the host, so the library counts too.
 #[test]
 fn managed_memory_is_not_oversubscribed() {
-    own_process!();
-    let devices = devices(Settings::new().memory(8 << 20));
+    let devices = in_own_process!(devices(Settings::new().memory(8 << 20)));
     let _here = devices[0].enter();
     let refused = ManagedArray::<u8, _>::zeros(9 << 20);
     let Err(Error::OutOfMemory { shortage, .. }) = &refused else { panic!("{refused:?}") };
@@ -130,8 +128,7 @@ fn managed_memory_is_not_oversubscribed() {
 
 #[test]
 fn managed_memory_is_no_slice_of_cudarc() {
-    own_process!();
-    let devices = devices(Settings::new());
+    let devices = in_own_process!(devices(Settings::new()));
     let _here = devices[0].enter();
     let smart = SmartArray::from(ManagedArray::<u8, _>::zeros(100).expect("memory"));
     let refused = smart.into_cuda_slice().map(drop);
@@ -141,8 +138,7 @@ fn managed_memory_is_no_slice_of_cudarc() {
 
 #[test]
 fn lent_arrays_are_registered_as_mapped() {
-    own_process!();
-    let devices = devices(Settings::new());
+    let devices = in_own_process!(devices(Settings::new()));
     let _here = devices[0].enter();
     let mut array = Array1::<u32>::zeros(5000);
     let start = array.as_mut_ptr();
@@ -166,8 +162,7 @@ fn lent_arrays_are_registered_as_mapped() {
 /// An overlapping registration is refused with its addresses, and one of the whole is used.
 #[test]
 fn overlapping_loans_are_refused_or_shared() {
-    own_process!();
-    let devices = devices(Settings::new().locks_whole_pages());
+    let devices = in_own_process!(devices(Settings::new().locks_whole_pages()));
     let _here = devices[0].enter();
     let mut array = Array1::<u32>::zeros(100);
     let (mut one, mut other) = array.view_mut().split_at(Axis(0), 40);

@@ -2,12 +2,10 @@
 //! which the driver loads directly, and host functions compute the results. `sources.rs` tests
 //! NVRTC on the CUDA C.
 
-use std::sync::{Mutex, MutexGuard, Once, PoisonError};
-
 use resident::ndarray::{Array2, Ix2, IxDyn, s};
 use resident::{CudaSource, Device, Error, Grid, In, InOut, Kernel, Out, Slice, SmartArray};
 use resident_stand_in::{Access, Fault, Launch, Length, Parameter, Settings};
-use support::own_process;
+use support::{assert_says, in_own_process, own_process};
 
 /// Kernels of one source, as NVRTC compiles them: one with a scalar and flat arrays (slices), one
 /// with sized arrays (views), and others for the tests of mismatches.
@@ -37,16 +35,12 @@ const PTX: &str = "
 { ret; }
 ";
 
-/// The record of calls belongs to the process, so tests run one at a time.
-fn gpu() -> (Device, MutexGuard<'static, ()>) {
-    static ALONE: Mutex<()> = Mutex::new(());
-    static ONCE: Once = Once::new();
-    let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+fn gpu() -> Device {
     resident_stand_in::load(Settings::new()).expect("the stand-in driver loads");
-    ONCE.call_once(register);
+    register();
     let device = Device::cuda(0).expect("the stand-in driver has a device");
     resident_stand_in::take_calls();
-    (device, alone)
+    device
 }
 
 fn register() {
@@ -164,7 +158,7 @@ fn count(calls: &[resident_stand_in::Call], name: &str) -> usize {
 fn structs_of_large_alignment_are_parameters() -> resident::Result<()> {
     const UNPACK: &str = ".version 7.0\n.target sm_50\n.address_size 64\n.visible .entry unpack(\n\
         .param .u32 p0,\n.param .align 256 .b8 p1[256],\n.param .u64 p2\n)\n{\nret;\n}\n";
-    let (device, _alone) = gpu();
+    let device = in_own_process!(gpu());
     // SAFETY: `unpack` above writes the 65 elements of its array.
     let unpack =
         unsafe { Kernel::<(u32, Block, Out<u32>)>::new("unpack").cuda(CudaSource::ptx(UNPACK)) };
@@ -178,8 +172,7 @@ fn structs_of_large_alignment_are_parameters() -> resident::Result<()> {
 /// What rustc made of the kernel of the guide.
 #[test]
 fn ptx_of_rust_gets_slices() -> resident::Result<()> {
-    own_process!();
-    let (device, _alone) = gpu();
+    let device = in_own_process!(gpu());
     let ptx = include_str!("../../../docs/guide/kernels_in_rust/kernel.ptx");
     type Escape = (u32, Slice<In<f32>>, Slice<In<f32>>, Slice<Out<u32>>);
     // SAFETY: `escape` above writes four elements of the last array, which has more.
@@ -194,8 +187,7 @@ fn ptx_of_rust_gets_slices() -> resident::Result<()> {
 
 #[test]
 fn flat_and_sized_parameters_arrive() {
-    own_process!();
-    let (device, _alone) = gpu();
+    let device = in_own_process!(gpu());
     let _here = device.enter();
     let x = SmartArray::from(vec![1.0_f32, 2.0, 3.0]);
     let mut y = SmartArray::<f32, _>::ones(3);
@@ -219,8 +211,7 @@ fn flat_and_sized_parameters_arrive() {
 
 #[test]
 fn kernels_of_one_source_share_a_module_which_is_loaded_once() {
-    own_process!();
-    let (device, _alone) = gpu();
+    let device = in_own_process!(gpu());
     let source = || CudaSource::ptx(format!("{PTX}// of this test alone"));
     // SAFETY: as in `axpy_kernel`.
     let one = unsafe { Axpy::new("axpy").cuda(source()) };
@@ -240,8 +231,7 @@ fn kernels_of_one_source_share_a_module_which_is_loaded_once() {
 
 #[test]
 fn a_launch_of_what_is_loaded_makes_one_call() {
-    own_process!();
-    let (device, _alone) = gpu();
+    let device = in_own_process!(gpu());
     let (kernel, stream) = (axpy_kernel(), device.stream());
     let x = SmartArray::<f32, _>::ones(1000);
     let mut y = SmartArray::<f32, _>::ones(1000);
@@ -255,17 +245,13 @@ fn a_launch_of_what_is_loaded_makes_one_call() {
 
 #[test]
 fn parameters_that_do_not_fit_the_signature_are_listed() {
-    own_process!();
-    let (device, _alone) = gpu();
+    let device = in_own_process!(gpu());
     // SAFETY: the kernel does not load.
     let kernel = unsafe { Axpy::new("axpy").cuda(CudaSource::ptx(PTX).entry("wrong")) };
     let error = kernel.prepare(&device).expect_err("two parameters for three");
     let Error::Compile { kernel, device, log, .. } = &error else { panic!("{error}") };
     assert_eq!((&**kernel, &**device), ("\"axpy\"", "cuda:0"));
-    assert!(
-        log.contains("compiled are 2 of [4, 8] bytes, the signature has 3 of [4, 8, 8] bytes"),
-        "{log}"
-    );
+    assert_says(&log, &["compiled are 2 of [4, 8] bytes, the signature has 3 of [4, 8, 8] bytes"]);
     assert!(
         log.ends_with("extern \"C\" __global__ void wrong(float a, const float *x, float *y)"),
         "{log}"
@@ -274,21 +260,16 @@ fn parameters_that_do_not_fit_the_signature_are_listed() {
 
 #[test]
 fn a_missing_entry_is_reported_with_the_existing_ones() {
-    own_process!();
-    let (device, _alone) = gpu();
+    let device = in_own_process!(gpu());
     // SAFETY: the kernel does not load.
     let kernel = unsafe { Axpy::new("axpy").cuda(CudaSource::ptx(PTX).entry("missing")) };
     let error = kernel.prepare(&device).expect_err("there is none").to_string();
-    assert!(
-        error.contains("`missing`") && error.contains("axpy, transpose, where_am_i, wrong"),
-        "{error}"
-    );
+    assert_says(&error, &["`missing`", "axpy, transpose, where_am_i, wrong"]);
 }
 
 #[test]
 fn code_that_is_none_is_refused_before_and_by_the_driver() {
-    own_process!();
-    let (device, _alone) = gpu();
+    let device = in_own_process!(gpu());
     let cases = [
         (CudaSource::ptx("this is no PTX"), "cannot load this PTX"),
         (CudaSource::ptx("before\0after"), "cannot load this PTX"),
@@ -318,8 +299,7 @@ fn code_that_is_none_is_refused_before_and_by_the_driver() {
 
 #[test]
 fn grids_are_checked_against_the_device_before_anything_moves() {
-    own_process!();
-    let (device, _alone) = gpu();
+    let device = in_own_process!(gpu());
     let (kernel, stream) = (where_am_i_kernel(), device.stream());
     let mut seen = SmartArray::<u32, _>::zeros(5);
     let cases = [
@@ -345,8 +325,7 @@ fn grids_are_checked_against_the_device_before_anything_moves() {
 
 #[test]
 fn more_shared_memory_than_usual_is_asked_for_once() {
-    own_process!();
-    let (device, _alone) = gpu();
+    let device = in_own_process!(gpu());
     let (kernel, stream) = (where_am_i_kernel(), device.stream());
     let mut seen = SmartArray::<u32, _>::zeros(5);
     for shared_bytes in [40 << 10, 100 << 10, 64 << 10, 100 << 10] {
@@ -364,8 +343,7 @@ fn more_shared_memory_than_usual_is_asked_for_once() {
 /// The driver stores the limit in the function, which the two kernels share.
 #[test]
 fn kernels_of_one_function_do_not_take_shared_memory_from_each_other() {
-    own_process!();
-    let (device, _alone) = gpu();
+    let device = in_own_process!(gpu());
     let source = || CudaSource::ptx(format!("{PTX}// for two kernels"));
     let kernel = || {
         let kernel = Kernel::<(Out<u32>,)>::new("where_am_i")
@@ -394,8 +372,7 @@ fn kernels_of_one_function_do_not_take_shared_memory_from_each_other() {
 
 #[test]
 fn automatic_blocks_are_the_drivers_choice_which_is_asked_for_once() {
-    own_process!();
-    let (device, _alone) = gpu();
+    let device = in_own_process!(gpu());
     let (kernel, stream) = (where_am_i_kernel(), device.stream());
     let mut seen = SmartArray::<u32, _>::zeros(5);
     for len in [100_000_u32, 50_000, 100_001] {
@@ -426,8 +403,7 @@ fn automatic_blocks_are_the_drivers_choice_which_is_asked_for_once() {
 
 #[test]
 fn requirements_hold_for_the_grid_that_the_device_chose() {
-    own_process!();
-    let (device, _alone) = gpu();
+    let device = in_own_process!(gpu());
     let exact = where_am_i_kernel()
         .require("1280 threads", |grid, _| grid.blocks().count() * grid.threads().count() == 1280);
     let mut seen = SmartArray::<u32, _>::zeros(5);
@@ -440,8 +416,7 @@ fn requirements_hold_for_the_grid_that_the_device_chose() {
 
 #[test]
 fn an_empty_launch_is_legal_and_launches_nothing() {
-    own_process!();
-    let (device, _alone) = gpu();
+    let device = in_own_process!(gpu());
     let mut nothing = SmartArray::<f32, _>::uninit(0);
     let x = SmartArray::<f32, _>::uninit(0);
     for grid in [Grid::cover(0), Grid::cover(0).auto()] {
@@ -454,7 +429,7 @@ fn an_empty_launch_is_legal_and_launches_nothing() {
 fn what_could_not_be_loaded_is_tried_again() {
     own_process!();
     const OUT_OF_MEMORY: u32 = 2;
-    let (device, _alone) = gpu();
+    let device = in_own_process!(gpu());
     let source = || CudaSource::ptx(format!("{PTX}// loaded twice"));
     // SAFETY: as in `axpy_kernel`; nothing is launched.
     let kernel = unsafe { Axpy::new("axpy").cuda(source()) };
@@ -469,8 +444,7 @@ fn what_could_not_be_loaded_is_tried_again() {
 /// A driver that loads code lazily reports its errors when a function is looked up.
 #[test]
 fn code_that_is_refused_when_it_is_first_needed_is_the_codes_fault() {
-    own_process!();
-    let (device, _alone) = gpu();
+    let device = in_own_process!(gpu());
     // SAFETY: as in `axpy_kernel`; nothing is launched.
     let kernel = unsafe { Axpy::new("axpy").cuda(CudaSource::ptx(format!("{PTX}// loaded late"))) };
     let codes = [
@@ -497,8 +471,7 @@ fn code_that_is_refused_when_it_is_first_needed_is_the_codes_fault() {
 
 #[test]
 fn a_view_of_open_dimensions_takes_what_was_compiled() {
-    own_process!();
-    let (device, _alone) = gpu();
+    let device = in_own_process!(gpu());
     let kernel = Kernel::<(In<f32, IxDyn>, Out<f32, Ix2>)>::new("transpose");
     let kernel = kernel.require("as many elements", |_grid, (a, b)| a.len() == b.len());
     // SAFETY: `transpose` above stays within the shape of `a`, which has as many elements as `b`;
@@ -522,8 +495,7 @@ fn a_view_of_open_dimensions_takes_what_was_compiled() {
 
 #[test]
 fn bodies_are_compared_on_copies() {
-    own_process!();
-    let (device, _alone) = gpu();
+    let device = in_own_process!(gpu());
     let right =
         axpy_kernel().host(|_grid, (a, x, y)| y.iter_mut().zip(x).for_each(|(y, x)| *y += a * x));
     let wrong = axpy_kernel()
@@ -540,13 +512,9 @@ fn bodies_are_compared_on_copies() {
         .expect("they differ");
     assert_eq!((difference.parameter, &*difference.index, difference.count), (2, &[0][..], 3));
     let text = difference.to_string();
-    assert!(
-        text.contains(
-            "kernel \"axpy\" gives \"y\" (parameter 2) two values at [0]: 1 by its host \
-            body, 3 on cuda:0; 3 of 3"
-        ),
-        "{text}"
-    );
+    let said = "kernel \"axpy\" gives \"y\" (parameter 2) two values at [0]: 1 by its host body, 3 \
+                on cuda:0; 3 of 3";
+    assert_says(&text, &[said]);
     assert_eq!(
         y.host().expect("its contents are unchanged").to_vec(),
         [1.0; 3],
@@ -556,14 +524,10 @@ fn bodies_are_compared_on_copies() {
 
 #[test]
 fn a_kernel_without_a_cuda_body_says_so() {
-    own_process!();
-    let (device, _alone) = gpu();
+    let device = in_own_process!(gpu());
     let host_only = Kernel::<(InOut<f32>,)>::new("host only").host(|_grid, _| ());
     let error = host_only.prepare(&device).expect_err("no body").to_string();
-    assert!(
-        error.contains("\"host only\" has none for cuda:0; add one with `.cuda(..)`"),
-        "{error}"
-    );
+    assert_says(&error, &["\"host only\" has none for cuda:0; add one with `.cuda(..)`"]);
     let bare = Kernel::<(InOut<f32>,)>::new("bare");
     let error = bare.prepare(&Device::cpu()).expect_err("no body").to_string();
     assert!(error.contains("add one with `.host(..)` or `.cuda(..)`"), "{error}");

@@ -4,8 +4,6 @@
 //! This program's allocator makes arrays adjacent if a test requests that, and records which of
 //! them were freed.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use crate::side_by_side::{PAGE_BYTES, is_given_back, side_by_side};
 use resident::audit::{self, DocumentRecord};
 use resident::cudarc::driver::sys::{self, CUpointer_attribute, CUresult};
@@ -14,29 +12,16 @@ use resident::{
     Device, DeviceArray, Error, MappedArray, PinnedArray, PinnedOptions, SmartArray, with_pinned,
 };
 use resident_stand_in::{self as driver, Settings};
-use support::own_process;
-use support::own_process::has_run;
-use support::test_name;
+use support::{in_own_process, own_process};
 
 const UNKNOWN: u32 = 999;
 const ILLEGAL_ADDRESS: u32 = 700;
 type Bytes = SmartArray<u8, Ix1>;
 
-/// All tests of the process share one driver and its injected faults, so they run one at a time.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
-fn devices() -> (MutexGuard<'static, ()>, Vec<Device>) {
-    let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+fn devices() -> Vec<Device> {
     let devices = support::driver::open(Settings::new().devices(2), 2);
     driver::take_calls();
-    (turn, devices)
-}
-
-/// Runs in a separate process a program at whose end the device is dead.
-fn alone(test: &str, program: impl FnOnce()) {
-    if !has_run(test) {
-        program();
-    }
+    devices
 }
 
 fn contents(number: usize, len: usize) -> Array1<u8> {
@@ -85,8 +70,7 @@ fn count(name: &str) -> usize {
 
 #[test]
 fn neighbours_are_locked_and_go_in_every_order() {
-    own_process!();
-    let (_turn, devices) = devices();
+    let devices = in_own_process!(devices());
     let here = &devices[0];
     let _here = here.enter();
     let lens = [3 * PAGE_BYTES + 100, 2 * PAGE_BYTES, 5 * PAGE_BYTES - 7];
@@ -126,37 +110,32 @@ fn neighbours_are_locked_and_go_in_every_order() {
 
 #[test]
 fn a_neighbour_on_the_same_page_is_named_where_the_driver_locks_whole_pages() {
-    alone(
-        test_name!(a_neighbour_on_the_same_page_is_named_where_the_driver_locks_whole_pages),
-        || {
-            let device = support::driver::open(Settings::new().locks_whole_pages(), 1).remove(0);
-            let _here = device.enter();
-            let ([one, mut other, mut small], [first, second, _]) =
-                arrays([2 * PAGE_BYTES + 50, 2 * PAGE_BYTES, 1024]);
-            one.page_lock().expect("locked");
-            let refused = other.page_lock().expect_err("they share a page").to_string();
-            let neighbour = format!("{first:#x}..{:#x}", first + 2 * PAGE_BYTES + 50);
-            assert!(refused.contains("ALREADY_REGISTERED"), "{refused}");
-            assert!(refused.contains(&neighbour) && refused.contains("page-aligned"), "{refused}");
-            assert!(!is_known(second + PAGE_BYTES), "it stays pageable");
-            drop(other.gpu_mut_on(&device.stream()).expect("staged"));
-            assert_eq!(*other.host().expect("staged"), contents(1, 2 * PAGE_BYTES));
-            drop(one);
-            other.page_lock().expect("the neighbour was dropped");
-            assert_round_trip(&mut other, &device);
-            // All bytes of the array lie on the last page of its neighbour.
-            small.page_lock().expect_err("the neighbour unregisters them when it drops");
-            drop(other);
-            small.page_lock().expect("the neighbour was dropped");
-            assert_round_trip(&mut small, &device);
-        },
-    );
+    own_process!();
+    let device = support::driver::open(Settings::new().locks_whole_pages(), 1).remove(0);
+    let _here = device.enter();
+    let ([one, mut other, mut small], [first, second, _]) =
+        arrays([2 * PAGE_BYTES + 50, 2 * PAGE_BYTES, 1024]);
+    one.page_lock().expect("locked");
+    let refused = other.page_lock().expect_err("they share a page").to_string();
+    let neighbour = format!("{first:#x}..{:#x}", first + 2 * PAGE_BYTES + 50);
+    assert!(refused.contains("ALREADY_REGISTERED"), "{refused}");
+    assert!(refused.contains(&neighbour) && refused.contains("page-aligned"), "{refused}");
+    assert!(!is_known(second + PAGE_BYTES), "it stays pageable");
+    drop(other.gpu_mut_on(&device.stream()).expect("staged"));
+    assert_eq!(*other.host().expect("staged"), contents(1, 2 * PAGE_BYTES));
+    drop(one);
+    other.page_lock().expect("the neighbour was dropped");
+    assert_round_trip(&mut other, &device);
+    // All bytes of the array lie on the last page of its neighbour.
+    small.page_lock().expect_err("the neighbour unregisters them when it drops");
+    drop(other);
+    small.page_lock().expect("the neighbour was dropped");
+    assert_round_trip(&mut small, &device);
 }
 
 #[test]
 fn neighbours_are_locked_by_different_devices() {
-    own_process!();
-    let (_turn, devices) = devices();
+    let devices = in_own_process!(devices());
     let ([one, mut other], [first, second]) = arrays([PAGE_BYTES + 10, PAGE_BYTES + 10]);
     for (array, device) in [(&one, &devices[0]), (&other, &devices[1])] {
         let _here = device.enter();
@@ -171,8 +150,7 @@ fn neighbours_are_locked_by_different_devices() {
 
 #[test]
 fn memory_that_the_driver_does_not_unlock_is_not_given_back() {
-    own_process!();
-    let (_turn, devices) = devices();
+    let devices = in_own_process!(devices());
     let _here = devices[0].enter();
     let ([dropped, taken, next], [first, second, _]) = arrays([3 * PAGE_BYTES; 3]);
     dropped.page_lock().expect("locked");
@@ -195,39 +173,36 @@ fn memory_that_the_driver_does_not_unlock_is_not_given_back() {
 
 #[test]
 fn a_dead_device_is_asked_to_unlock_and_keeps_what_it_does_not() {
-    alone(test_name!(a_dead_device_is_asked_to_unlock_and_keeps_what_it_does_not), || {
-        let (_turn, devices) = devices();
-        let [device, other] = [&devices[0], &devices[1]];
-        let ([dropped, taken], [first, second]) = arrays([3 * PAGE_BYTES, 2 * PAGE_BYTES]);
-        {
-            let _here = device.enter();
-            [&dropped, &taken].into_iter().for_each(|array| array.page_lock().expect("locked"));
-        }
-        driver::fail_late(1, ILLEGAL_ADDRESS);
-        let outcome = SmartArray::<u8, _>::from(vec![1; 10])
-            .prefetch(&device.stream())
-            .and_then(|()| device.synchronize());
-        assert!(matches!(outcome, Err(Error::DeviceLost { .. })));
-        driver::take_calls();
-        drop(dropped);
-        let array = taken.into_array().expect("the host has it");
-        assert_eq!(array, contents(1, 2 * PAGE_BYTES));
-        assert_ne!(array.as_ptr().addr(), second);
-        assert_eq!(
-            count("cuMemHostUnregister"),
-            2,
-            "the context is dead, but its registrations remain"
-        );
-        other.cuda_context().expect("a GPU").bind_to_thread().expect("the context is alive");
-        assert!(is_known(first) && is_known(second));
-        assert!(!is_given_back(first) && !is_given_back(second));
-    });
+    let devices = in_own_process!(devices());
+    let [device, other] = [&devices[0], &devices[1]];
+    let ([dropped, taken], [first, second]) = arrays([3 * PAGE_BYTES, 2 * PAGE_BYTES]);
+    {
+        let _here = device.enter();
+        [&dropped, &taken].into_iter().for_each(|array| array.page_lock().expect("locked"));
+    }
+    driver::fail_late(1, ILLEGAL_ADDRESS);
+    let outcome = SmartArray::<u8, _>::from(vec![1; 10])
+        .prefetch(&device.stream())
+        .and_then(|()| device.synchronize());
+    assert!(matches!(outcome, Err(Error::DeviceLost { .. })));
+    driver::take_calls();
+    drop(dropped);
+    let array = taken.into_array().expect("the host has it");
+    assert_eq!(array, contents(1, 2 * PAGE_BYTES));
+    assert_ne!(array.as_ptr().addr(), second);
+    assert_eq!(
+        count("cuMemHostUnregister"),
+        2,
+        "the context is dead, but its registrations remain"
+    );
+    other.cuda_context().expect("a GPU").bind_to_thread().expect("the context is alive");
+    assert!(is_known(first) && is_known(second));
+    assert!(!is_given_back(first) && !is_given_back(second));
 }
 
 #[test]
 fn an_array_is_locked_once_for_each_kind_of_device() {
-    own_process!();
-    let (_turn, devices) = devices();
+    let devices = in_own_process!(devices());
     let (mut array, here) = (SmartArray::from(contents(1, 3 * PAGE_BYTES)), &devices[0]);
     for device in [&Device::cpu(), here, &Device::cpu(), here, &devices[1]] {
         let _here = device.enter();
@@ -243,8 +218,7 @@ fn an_array_is_locked_once_for_each_kind_of_device() {
 
 #[test]
 fn memory_that_another_library_registered_is_used_beside_a_pinned_neighbour() {
-    own_process!();
-    let (_turn, devices) = devices();
+    let devices = in_own_process!(devices());
     let _here = devices[0].enter();
     devices[0].cuda_context().expect("a GPU").bind_to_thread().expect("its context");
     let ([one, mut other], [_, start]) = arrays([2 * PAGE_BYTES + 50, 2 * PAGE_BYTES]);
@@ -263,8 +237,7 @@ fn memory_that_another_library_registered_is_used_beside_a_pinned_neighbour() {
 
 #[test]
 fn memory_that_others_registered_in_pieces_is_refused() {
-    own_process!();
-    let (_turn, devices) = devices();
+    let devices = in_own_process!(devices());
     let _here = devices[0].enter();
     devices[0].cuda_context().expect("a GPU").bind_to_thread().expect("its context");
     let ([mut array], [start]) = arrays([4 * PAGE_BYTES]);
@@ -295,28 +268,25 @@ fn memory_that_others_registered_in_pieces_is_refused() {
 fn a_child_of_a_fork_lets_locked_arrays_go() {
     use std::os::unix::process::CommandExt;
 
-    alone(test_name!(a_child_of_a_fork_lets_locked_arrays_go), || {
-        let (_turn, devices) = devices();
-        let device = devices[0].clone();
-        let _here = device.enter();
-        let ([locked, ordinary], _) = arrays([PAGE_BYTES; 2]);
-        locked.page_lock().expect("locked");
-        let mut locked = Some(locked);
-        let in_child = move || {
-            drop(locked.take());
-            let here = device.enter();
-            let refused = ordinary.page_lock();
-            drop(here);
-            refused
-                .map_or(Ok(()), |()| Err(std::io::Error::other("a child of a fork pinned memory")))
-        };
-        let mut command = std::process::Command::new("true");
-        command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
-        // SAFETY: this does not follow the advice of `pre_exec`: the child allocates. No other
-        // thread of this process holds the allocator's lock, since none is running.
-        unsafe { command.pre_exec(in_child) };
-        assert!(command.status().expect("the child was refused").success());
-    });
+    let devices = in_own_process!(devices());
+    let device = devices[0].clone();
+    let _here = device.enter();
+    let ([locked, ordinary], _) = arrays([PAGE_BYTES; 2]);
+    locked.page_lock().expect("locked");
+    let mut locked = Some(locked);
+    let in_child = move || {
+        drop(locked.take());
+        let here = device.enter();
+        let refused = ordinary.page_lock();
+        drop(here);
+        refused.map_or(Ok(()), |()| Err(std::io::Error::other("a child of a fork pinned memory")))
+    };
+    let mut command = std::process::Command::new("true");
+    command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+    // SAFETY: this does not follow the advice of `pre_exec`: the child allocates. No other
+    // thread of this process holds the allocator's lock, since none is running.
+    unsafe { command.pre_exec(in_child) };
+    assert!(command.status().expect("the child was refused").success());
 }
 
 /// The flags with which the driver pinned this memory.
@@ -330,8 +300,7 @@ fn flags_of(address: *const u8) -> u32 {
 
 #[test]
 fn options_of_pinned_arrays_reach_the_driver() {
-    own_process!();
-    let (_turn, devices) = devices();
+    let devices = in_own_process!(devices());
     let _here = devices[0].enter();
     let options = PinnedOptions::new();
     for (options, flags) in [
@@ -357,8 +326,7 @@ fn options_of_pinned_arrays_reach_the_driver() {
 /// The library knows what it pinned, also behind the borrow of a guard.
 #[test]
 fn device_arrays_and_pinned_memory_need_no_staging() {
-    own_process!();
-    let (_turn, devices) = devices();
+    let devices = in_own_process!(devices());
     let _here = devices[0].enter();
     let mut pinned = PinnedArray::<u8, _>::zeros(9 << 20).expect("memory");
     let mut there = DeviceArray::<u8, _>::zeros(9 << 20).expect("memory");
@@ -386,8 +354,7 @@ fn device_arrays_and_pinned_memory_need_no_staging() {
 
 #[test]
 fn lent_arrays_that_overlap_a_registration_are_refused_with_its_addresses() {
-    own_process!();
-    let (_turn, devices) = devices();
+    let devices = in_own_process!(devices());
     let _here = devices[0].enter();
     let mut array = contents(1, 3 * PAGE_BYTES);
     let start = array.as_mut_ptr();
@@ -409,8 +376,7 @@ fn lent_arrays_that_overlap_a_registration_are_refused_with_its_addresses() {
 /// Numba's `mapped_array` takes `portable` and `wc`, and passes neither to the driver.
 #[test]
 fn d13_options_of_mapped_arrays_reach_the_driver() {
-    own_process!();
-    let (_turn, devices) = devices();
+    let devices = in_own_process!(devices());
     let _here = devices[0].enter();
     for (is_portable, is_write_combined, flags) in
         [(false, false, 2), (true, false, 3), (false, true, 6), (true, true, 7)]
@@ -428,8 +394,7 @@ fn d13_options_of_mapped_arrays_reach_the_driver() {
 
 #[test]
 fn mapped_arrays_are_allocated_for_the_device_and_freed_after_their_uses() {
-    own_process!();
-    let (_turn, devices) = devices();
+    let devices = in_own_process!(devices());
     let _here = devices[0].enter();
     driver::take_calls();
     let mut array = MappedArray::<u8, _>::zeros(5000).expect("memory");
@@ -452,8 +417,7 @@ fn mapped_arrays_are_allocated_for_the_device_and_freed_after_their_uses() {
 /// To a GPU, mapped and pinned memory of the embedded device is ordinary memory.
 #[test]
 fn memory_that_is_pinned_for_another_kind_of_device_is_staged_until_it_is_registered() {
-    own_process!();
-    let (_turn, devices) = devices();
+    let devices = in_own_process!(devices());
     let mapped = {
         let _here = Device::cpu().enter();
         SmartArray::from(MappedArray::from_array(contents(1, 5000).view()).expect("memory"))

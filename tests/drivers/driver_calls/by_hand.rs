@@ -11,6 +11,8 @@ use resident::cudarc::nvrtc::Ptx;
 
 use crate::touches;
 
+use sys::CUmemorytype::{CU_MEMORYTYPE_DEVICE as DEVICE, CU_MEMORYTYPE_HOST as HOST};
+
 pub(crate) const GRID: LaunchConfig =
     LaunchConfig { grid_dim: (1, 1, 1), block_dim: (256, 1, 1), shared_mem_bytes: 0 };
 
@@ -27,6 +29,12 @@ pub(crate) fn function(context: &Arc<CudaContext>, arrays: usize) -> CudaFunctio
     module.load_function(&format!("touch{arrays}")).expect("an entry")
 }
 
+/// A new stream, and a kernel on so many arrays.
+pub(crate) fn stream_and_function(arrays: usize) -> (Arc<CudaStream>, CudaFunction) {
+    let context = context();
+    (context.new_stream().expect("a stream"), function(&context, arrays))
+}
+
 pub(crate) fn zeros(stream: &Arc<CudaStream>, len: usize) -> CudaSlice<f32> {
     stream.alloc_zeros(len).expect("memory")
 }
@@ -37,9 +45,7 @@ pub(crate) fn fill(stream: &Arc<CudaStream>, memory: &mut CudaSlice<f32>, value:
     let (address, _order) = memory.device_ptr_mut(stream);
     stream.context().bind_to_thread().expect("a context");
     // SAFETY: the memory has this many floats.
-    unsafe { sys::cuMemsetD32Async(address, value.to_bits(), len, stream.cu_stream()) }
-        .result()
-        .expect("a fill");
+    done(unsafe { sys::cuMemsetD32Async(address, value.to_bits(), len, stream.cu_stream()) });
 }
 
 /// Launches a kernel with the inputs and the output.
@@ -58,6 +64,38 @@ pub(crate) fn launch(
     unsafe { launch.launch(GRID) }.expect("a launch");
 }
 
+/// A copy of rows between two ranges of memory, each given by its kind, address and pitch.
+fn rows(
+    source: (sys::CUmemorytype, u64, usize),
+    destination: (sys::CUmemorytype, u64, usize),
+    [width_bytes, height]: [usize; 2],
+) -> sys::CUDA_MEMCPY2D {
+    sys::CUDA_MEMCPY2D {
+        srcXInBytes: 0,
+        srcY: 0,
+        srcMemoryType: source.0,
+        srcHost: std::ptr::with_exposed_provenance(source.1 as usize),
+        srcDevice: source.1,
+        srcArray: std::ptr::null_mut(),
+        srcPitch: source.2,
+        dstXInBytes: 0,
+        dstY: 0,
+        dstMemoryType: destination.0,
+        dstHost: std::ptr::with_exposed_provenance_mut(destination.1 as usize),
+        dstDevice: destination.1,
+        dstArray: std::ptr::null_mut(),
+        dstPitch: destination.2,
+        WidthInBytes: width_bytes,
+        Height: height,
+    }
+}
+
+/// Fails unless a call succeeded.
+#[track_caller]
+fn done(outcome: sys::CUresult) {
+    assert_eq!(outcome, sys::CUresult::CUDA_SUCCESS);
+}
+
 /// Copies the face of a cube across its middle axis, to or from the device.
 pub(crate) fn face(
     stream: &Arc<CudaStream>,
@@ -69,33 +107,14 @@ pub(crate) fn face(
 ) {
     let (address, _order) = cube.device_ptr_mut(stream);
     let row = side * size_of::<f32>();
-    let (host, device) =
-        (sys::CUmemorytype::CU_MEMORYTYPE_HOST, sys::CUmemorytype::CU_MEMORYTYPE_DEVICE);
-    let start = address + (index * row) as u64;
-    let copy = sys::CUDA_MEMCPY2D {
-        srcXInBytes: 0,
-        srcY: 0,
-        srcMemoryType: if goes_up { host } else { device },
-        srcHost: face.as_ptr().cast(),
-        srcDevice: start,
-        srcArray: std::ptr::null_mut(),
-        srcPitch: if goes_up { row } else { side * row },
-        dstXInBytes: 0,
-        dstY: 0,
-        dstMemoryType: if goes_up { device } else { host },
-        dstHost: face.as_mut_ptr().cast(),
-        dstDevice: start,
-        dstArray: std::ptr::null_mut(),
-        dstPitch: if goes_up { side * row } else { row },
-        WidthInBytes: row,
-        Height: side,
-    };
+    let host = (HOST, face.as_mut_ptr().expose_provenance() as u64, row);
+    let device = (DEVICE, address + (index * row) as u64, side * row);
+    let (from, to) = if goes_up { (host, device) } else { (device, host) };
+    let copy = rows(from, to, [row, side]);
     stream.context().bind_to_thread().expect("a context");
     // SAFETY: the face has `side` rows, and so does the cube with that pitch. When the call
     // returns, it no longer accesses the pageable memory.
-    unsafe { sys::cuMemcpy2DAsync_v2(&raw const copy, stream.cu_stream()) }
-        .result()
-        .expect("a copy");
+    done(unsafe { sys::cuMemcpy2DAsync_v2(&raw const copy, stream.cu_stream()) });
 }
 
 /// Copies columns of a square sheet to columns of another, on the device.
@@ -108,27 +127,10 @@ pub(crate) fn columns(
     let (source, _order) = from.device_ptr_mut(stream);
     let (destination, _order) = to.device_ptr_mut(stream);
     let bytes = |floats: usize| floats * size_of::<f32>();
-    let copy = sys::CUDA_MEMCPY2D {
-        srcXInBytes: 0,
-        srcY: 0,
-        srcMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_DEVICE,
-        srcHost: std::ptr::null(),
-        srcDevice: source + bytes(from_column) as u64,
-        srcArray: std::ptr::null_mut(),
-        srcPitch: bytes(side),
-        dstXInBytes: 0,
-        dstY: 0,
-        dstMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_DEVICE,
-        dstHost: std::ptr::null_mut(),
-        dstDevice: destination + bytes(to_column) as u64,
-        dstArray: std::ptr::null_mut(),
-        dstPitch: bytes(side),
-        WidthInBytes: bytes(count),
-        Height: side,
-    };
+    let from = (DEVICE, source + bytes(from_column) as u64, bytes(side));
+    let to = (DEVICE, destination + bytes(to_column) as u64, bytes(side));
+    let copy = rows(from, to, [bytes(count), side]);
     stream.context().bind_to_thread().expect("a context");
     // SAFETY: both sheets have `side` rows of that pitch, and the columns lie within them.
-    unsafe { sys::cuMemcpy2DAsync_v2(&raw const copy, stream.cu_stream()) }
-        .result()
-        .expect("a copy");
+    done(unsafe { sys::cuMemcpy2DAsync_v2(&raw const copy, stream.cu_stream()) });
 }

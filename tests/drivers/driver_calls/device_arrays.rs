@@ -21,12 +21,7 @@ pub(crate) fn a_chain_with_four_device_arrays() -> Pair {
         }
         device.stream().synchronize().expect("a wait");
     };
-    Pair {
-        name: "100 launches with 4 device arrays, one stream",
-        ours: Box::new(ours),
-        twin: twin_chain(4),
-        extra: &[],
-    }
+    Pair::new("100 launches with 4 device arrays, one stream", ours, twin_chain(4))
 }
 
 pub(crate) fn a_device_array_up_and_down() -> Pair {
@@ -39,9 +34,7 @@ pub(crate) fn a_device_array_up_and_down() -> Pair {
         array.copy_to_host_into(&mut host).expect("a download");
         assert!(host[0] > 0.0);
     };
-    let context = by_hand::context();
-    let (stream, function) =
-        (context.new_stream().expect("a stream"), by_hand::function(&context, 1));
+    let (stream, function) = by_hand::stream_and_function(1);
     let mut memory = by_hand::zeros(&stream, LEN);
     let mut host = vec![0.0_f32; LEN];
     let by_hand = move || {
@@ -51,12 +44,7 @@ pub(crate) fn a_device_array_up_and_down() -> Pair {
         stream.synchronize().expect("a wait");
         assert!(host[0] > 0.0);
     };
-    Pair {
-        name: "a device array uploaded, launched and downloaded",
-        ours: Box::new(ours),
-        twin: Box::new(by_hand),
-        extra: &[],
-    }
+    Pair::new("a device array uploaded, launched and downloaded", ours, by_hand)
 }
 
 pub(crate) fn columns_between_device_arrays() -> Pair {
@@ -73,9 +61,7 @@ pub(crate) fn columns_between_device_arrays() -> Pair {
         }
         device.stream().synchronize().expect("a wait");
     };
-    let context = by_hand::context();
-    let (stream, function) =
-        (context.new_stream().expect("a stream"), by_hand::function(&context, 1));
+    let (stream, function) = by_hand::stream_and_function(1);
     let mut from = by_hand::zeros(&stream, SIDE * SIDE);
     let mut to = by_hand::zeros(&stream, SIDE * SIDE);
     let by_hand = move || {
@@ -85,12 +71,7 @@ pub(crate) fn columns_between_device_arrays() -> Pair {
         }
         stream.synchronize().expect("a wait");
     };
-    Pair {
-        name: "16 columns of 64 copied between device arrays, 10 times",
-        ours: Box::new(ours),
-        twin: Box::new(by_hand),
-        extra: &[],
-    }
+    Pair::new("16 columns of 64 copied between device arrays, 10 times", ours, by_hand)
 }
 
 const LARGE: usize = 1 << 21;
@@ -103,12 +84,8 @@ pub(crate) fn a_large_device_array_up_and_down_pageable() -> Pair {
         array.copy_to_host_into(&mut host).expect("a download");
         assert!(host[5] > 0.0);
     };
-    Pair {
-        name: "8 MiB of a device array up and down, pageable",
-        ours: Box::new(ours),
-        twin: up_and_down_by_hand(),
-        extra: const { &through_pinned_memory(4) },
-    }
+    Pair::new("8 MiB of a device array up and down, pageable", ours, up_and_down_by_hand())
+        .but(&through_pinned_memory(4))
 }
 
 pub(crate) fn a_large_device_array_up_and_down_pinned() -> Pair {
@@ -134,17 +111,14 @@ pub(crate) fn a_large_device_array_up_and_down_pinned() -> Pair {
         stream.synchronize().expect("a wait");
         assert!(pinned.as_slice().expect("idle")[5] > 0.0);
     };
-    Pair {
-        name: "8 MiB of a device array up and down, pinned",
-        ours: Box::new(ours),
-        twin: Box::new(by_hand),
-        extra: &[
-            ("cuEventRecord", 1, "the host waits for the download, and not for later work"),
-            ("cuStreamSynchronize", -1, "the same"),
-            ("cuStreamWaitEvent", -2, "cudarc orders its pinned slice by events"),
-            ("cuCtxGetCurrent", -2, "with those calls"),
-        ],
-    }
+    Pair::new("8 MiB of a device array up and down, pinned", ours, by_hand).but(
+        "
+        cuEventRecord +1: the host waits for the download, and not for later work
+        cuStreamSynchronize -1: the same
+        cuStreamWaitEvent -2: cudarc orders its pinned slice by events
+        cuCtxGetCurrent -2: with those calls
+        ",
+    )
 }
 
 pub(crate) fn a_device_array_copied_behind_a_kernel() -> Pair {
@@ -155,10 +129,8 @@ pub(crate) fn a_device_array_copied_behind_a_kernel() -> Pair {
         let copy = array.copy_to_host_on(&device.stream()).expect("queued");
         assert!(copy.wait().expect("a download")[0] > 0.0);
     };
-    let context = by_hand::context();
-    let (stream, function) =
-        (context.new_stream().expect("a stream"), by_hand::function(&context, 1));
-    let copied = context.new_event(None).expect("an event");
+    let (stream, function) = by_hand::stream_and_function(1);
+    let copied = stream.context().new_event(None).expect("an event");
     let mut memory = by_hand::zeros(&stream, LEN);
     let by_hand = move || {
         by_hand::launch(&stream, &function, &[], &mut memory);
@@ -168,12 +140,7 @@ pub(crate) fn a_device_array_copied_behind_a_kernel() -> Pair {
         copied.synchronize().expect("a wait");
         assert!(copy[0] > 0.0);
     };
-    Pair {
-        name: "16 KiB of a device array as a pending copy behind a kernel",
-        ours: Box::new(ours),
-        twin: Box::new(by_hand),
-        extra: &[],
-    }
+    Pair::new("16 KiB of a device array as a pending copy behind a kernel", ours, by_hand)
 }
 
 pub(crate) fn a_device_array_filled_set_and_read() -> Pair {
@@ -193,17 +160,14 @@ pub(crate) fn a_device_array_filled_set_and_read() -> Pair {
         stream.synchronize().expect("a wait");
         assert!((number[0] - 2.0).abs() < f32::EPSILON);
     };
-    Pair {
-        name: "a device array filled, one number set and read",
-        ours: Box::new(ours),
-        twin: Box::new(by_hand),
-        extra: &[
-            ("cuMemsetD32Async", 1, "one number is set by a fill, which needs no host memory"),
-            ("cuMemcpyHtoDAsync_v2", -1, "the same"),
-            ("cuEventRecord", 1, "a user on another stream waits for the fill, not for later work"),
-            ("cuCtxGetCurrent", 1, "with that call"),
-        ],
-    }
+    Pair::new("a device array filled, one number set and read", ours, by_hand).but(
+        "
+        cuMemsetD32Async +1: one number is set by a fill, which needs no host memory
+        cuMemcpyHtoDAsync_v2 -1: the same
+        cuEventRecord +1: a user on another stream waits for the fill, not for later work
+        cuCtxGetCurrent +1: with that call
+        ",
+    )
 }
 
 /// Memory of other code on the same stream: nothing is copied, and nothing has to wait.
@@ -228,22 +192,16 @@ pub(crate) fn a_tensor_taken_over_and_handed_out() -> Pair {
         drop(tensor);
         stream.synchronize().expect("a wait");
     };
-    let context = by_hand::context();
-    let (stream, function) =
-        (context.new_stream().expect("a stream"), by_hand::function(&context, 1));
+    let (stream, function) = by_hand::stream_and_function(1);
     let mut memory = by_hand::zeros(&stream, LEN);
     let by_hand = move || {
         by_hand::launch(&stream, &function, &[], &mut memory);
         stream.synchronize().expect("a wait");
     };
-    Pair {
-        name: "a DLPack tensor taken over, launched on and handed out, one stream",
-        ours: Box::new(ours),
-        twin: Box::new(by_hand),
-        extra: &[(
-            "cuCtxGetCurrent",
-            1,
-            "the end of the array makes its context current, as each free does",
-        )],
-    }
+    Pair::new("a DLPack tensor taken over, launched on and handed out, one stream", ours, by_hand)
+        .but(
+            "
+        cuCtxGetCurrent +1: the end of the array makes its context current, as each free does
+        ",
+        )
 }

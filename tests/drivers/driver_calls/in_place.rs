@@ -46,9 +46,7 @@ pub(crate) fn a_managed_array_there_and_back() -> Pair {
         array.prefetch_host_on(&device.stream()).expect("queued");
         assert!(array.host().expect("a wait")[0] > 0.0);
     };
-    let context = by_hand::context();
-    let (stream, function) =
-        (context.new_stream().expect("a stream"), by_hand::function(&context, 1));
+    let (stream, function) = by_hand::stream_and_function(1);
     let global = sys::CUmemAttach_flags::CU_MEM_ATTACH_GLOBAL;
     // SAFETY: the flags are valid.
     let address = unsafe { result::malloc_managed(LEN * 4, global) }.expect("memory");
@@ -62,12 +60,7 @@ pub(crate) fn a_managed_array_there_and_back() -> Pair {
         stream.synchronize().expect("a wait");
         assert!(first(address) > 0.0);
     };
-    Pair {
-        name: "a managed array prefetched, launched, prefetched back and read",
-        ours: Box::new(ours),
-        twin: Box::new(by_hand),
-        extra: &[],
-    }
+    Pair::new("a managed array prefetched, launched, prefetched back and read", ours, by_hand)
 }
 
 pub(crate) fn a_mapped_array_in_turns() -> Pair {
@@ -82,9 +75,7 @@ pub(crate) fn a_mapped_array_in_turns() -> Pair {
         }
         assert!(array.host().expect("a wait")[0] > 1.0);
     };
-    let context = by_hand::context();
-    let (stream, function) =
-        (context.new_stream().expect("a stream"), by_hand::function(&context, 1));
+    let (stream, function) = by_hand::stream_and_function(1);
     // SAFETY: the flags are those of mapped memory.
     let start = unsafe { result::malloc_host(LEN * 4, 2) }.expect("memory").cast::<f32>();
     // SAFETY: the driver's memory, which only this program uses.
@@ -103,10 +94,5 @@ pub(crate) fn a_mapped_array_in_turns() -> Pair {
         }
         assert!(first(address) > 1.0);
     };
-    Pair {
-        name: "a mapped array changed by the host and a kernel in turns, 10 times",
-        ours: Box::new(ours),
-        twin: Box::new(by_hand),
-        extra: &[],
-    }
+    Pair::new("a mapped array changed by the host and a kernel in turns, 10 times", ours, by_hand)
 }

@@ -28,13 +28,40 @@ struct Pair {
     /// arrays and streams and loaded kernels.
     ours: Box<dyn FnMut()>,
     twin: Box<dyn FnMut()>,
-    /// The driver calls that this library makes more often than the twin, with the reasons. A
-    /// negative number means less often; zero means at another place.
-    extra: &'static [Difference],
+    /// The driver calls that this library makes more often than the twin.
+    extra: Vec<Difference>,
 }
 
-/// A driver call, how much more often the library makes it, and why.
-type Difference = (&'static str, i64, &'static str);
+/// A driver call, how much more often the library makes it, and why. A negative number means less
+/// often; zero means at another place.
+struct Difference {
+    call: String,
+    count: i64,
+    why: String,
+}
+
+impl Pair {
+    fn new(name: &'static str, ours: impl FnMut() + 'static, twin: impl FnMut() + 'static) -> Self {
+        Self { name, ours: Box::new(ours), twin: Box::new(twin), extra: Vec::new() }
+    }
+
+    /// Lists differences: `cuEventRecord +1: why`, whose reason may go on in the next line.
+    fn but(mut self, differences: &str) -> Self {
+        for line in differences.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            let call = line.strip_prefix("cu");
+            if call.is_none_or(|rest| !rest.starts_with(char::is_uppercase)) {
+                let last = self.extra.last_mut().expect("a difference that goes on");
+                last.why = format!("{} {line}", last.why);
+                continue;
+            }
+            let (head, why) = line.split_once(": ").expect("a reason");
+            let (call, count) = head.split_once(' ').expect("a number");
+            let count = count.parse().expect("a number");
+            self.extra.push(Difference { call: call.into(), count, why: why.into() });
+        }
+        self
+    }
+}
 
 type Counts = BTreeMap<String, i64>;
 
@@ -70,7 +97,7 @@ fn common<'a>(calls: &'a [String], extra: &[Difference]) -> Vec<&'a str> {
     calls
         .iter()
         .map(String::as_str)
-        .filter(|call| extra.iter().all(|(other, ..)| other != call))
+        .filter(|call| extra.iter().all(|other| other.call != *call))
         .collect()
 }
 
@@ -93,12 +120,12 @@ fn compare(pair: fn() -> Pair, runs_before: usize) {
     assert_eq!(stand_in::take_hazards(), Vec::<String>::new(), "{name}");
     let total = |counts: &Counts| counts.values().sum::<i64>();
     println!("| {name} | {} | {} | {} |", total(&ours), total(&twin), total(&ours) - total(&twin));
-    extra.iter().for_each(|(call, count, why)| println!("|   `{call}` | | | {count:+}: {why} |"));
-    let expected: Counts = extra
-        .iter()
-        .filter(|(_, count, _)| *count != 0)
-        .map(|(call, count, _)| ((*call).to_owned(), *count))
-        .collect();
+    for Difference { call, count, why } in &extra {
+        println!("|   `{call}` | | | {count:+}: {why} |");
+    }
+    let differing = extra.iter().filter(|difference| difference.count != 0);
+    let expected: Counts =
+        differing.map(|difference| (difference.call.clone(), difference.count)).collect();
     assert_eq!(
         difference(&ours, &twin),
         expected,
@@ -106,8 +133,8 @@ fn compare(pair: fn() -> Pair, runs_before: usize) {
              twin: {twin:#?}"
     );
     assert_eq!(
-        common(&sequences.0, extra),
-        common(&sequences.1, extra),
+        common(&sequences.0, &extra),
+        common(&sequences.1, &extra),
         "{name}: the order of the calls that both make"
     );
 }

@@ -6,7 +6,7 @@ use resident::cudarc::driver::{CudaSlice, CudaStream};
 use resident::ndarray::{Array1, Array2, Array3, Ix1, s};
 use resident::{Device, Grid, Result, SmartArray, Stream};
 
-use crate::{Difference, Pair, by_hand, touches};
+use crate::{Pair, by_hand, touches};
 use resident_benches::gpu::programs::{conjugate_gradient, photos};
 
 pub(crate) const LEN: usize = 1 << 12;
@@ -57,7 +57,7 @@ fn chain(
         (0..LAUNCHES).for_each(|_| launch(&device.stream(), &mut all).expect("a launch"));
         device.stream().synchronize().expect("a wait");
     };
-    Pair { name, ours: Box::new(ours), twin: twin_chain(count), extra: &[] }
+    Pair::new(name, ours, twin_chain(count))
 }
 
 pub(crate) fn a_chain_with_one_array() -> Pair {
@@ -112,7 +112,7 @@ fn chain_after(
         }
         stream.synchronize().expect("a wait");
     };
-    Pair { name, ours: Box::new(ours), twin: twin_chain(4), extra: &[] }
+    Pair::new(name, ours, twin_chain(4))
 }
 
 pub(crate) fn a_chain_after_a_prefetch_on_another_stream() -> Pair {
@@ -148,19 +148,14 @@ pub(crate) fn one_stream_writes_and_one_reads() -> Pair {
         }
         [&writing, &reading].iter().for_each(|stream| stream.synchronize().expect("a wait"));
     };
-    Pair {
-        name: "50 rounds over 2 streams: one writes, the other reads",
-        ours: Box::new(ours),
-        twin: two_streams_by_hand(),
-        extra: &[
-            (
-                "cuStreamWaitEvent",
-                -1,
-                "the first round's writer does not wait for a reader that is known to be complete",
-            ),
-            ("cuCtxGetCurrent", -1, "with that call"),
-        ],
-    }
+    Pair::new("50 rounds over 2 streams: one writes, the other reads", ours, two_streams_by_hand())
+        .but(
+            "
+        cuStreamWaitEvent -1: the first round's writer does not wait for a reader that is known to
+            be complete
+        cuCtxGetCurrent -1: with that call
+        ",
+        )
 }
 
 /// An event is recorded after each launch, and the other stream's next launch waits for it.
@@ -202,19 +197,14 @@ pub(crate) fn four_streams_with_a_shared_input() -> Pair {
         }
         streams.iter().for_each(|stream| stream.synchronize().expect("a wait"));
     };
-    Pair {
-        name: "20 rounds over 4 streams: one writes, all four read",
-        ours: Box::new(ours),
-        twin: four_streams_by_hand(),
-        extra: &[
-            (
-                "cuStreamWaitEvent",
-                -3,
-                "the first round's writer does not wait for readers that are known to be complete",
-            ),
-            ("cuCtxGetCurrent", -3, "one per omitted wait"),
-        ],
-    }
+    Pair::new("20 rounds over 4 streams: one writes, all four read", ours, four_streams_by_hand())
+        .but(
+            "
+        cuStreamWaitEvent -3: the first round's writer does not wait for readers that are known to
+            be complete
+        cuCtxGetCurrent -3: one per omitted wait
+        ",
+        )
 }
 
 /// An event is recorded after the shared input is written, and each reader waits for it. An event
@@ -261,9 +251,7 @@ pub(crate) fn four_bytes_after_a_kernel() -> Pair {
         kernel.launch_on(&device.stream(), grid(), (&mut all[0],)).expect("a launch");
         assert!(all[0].get(0).expect("a number") > 0.0);
     };
-    let context = by_hand::context();
-    let (stream, function) =
-        (context.new_stream().expect("a stream"), by_hand::function(&context, 1));
+    let (stream, function) = by_hand::stream_and_function(1);
     let mut output = by_hand::zeros(&stream, LEN);
     let by_hand = move || {
         by_hand::launch(&stream, &function, &[], &mut output);
@@ -272,12 +260,7 @@ pub(crate) fn four_bytes_after_a_kernel() -> Pair {
         stream.synchronize().expect("a wait");
         assert!(number[0] > 0.0);
     };
-    Pair {
-        name: "4 bytes to the host after a kernel",
-        ours: Box::new(ours),
-        twin: Box::new(by_hand),
-        extra: &[],
-    }
+    Pair::new("4 bytes to the host after a kernel", ours, by_hand)
 }
 
 pub(crate) fn up_and_down_pinned() -> Pair {
@@ -303,16 +286,13 @@ pub(crate) fn up_and_down_pinned() -> Pair {
         stream.synchronize().expect("a wait");
         assert!(pinned.as_slice().expect("idle")[5] > 0.0);
     };
-    Pair {
-        name: "8 MiB uploaded and downloaded, pinned",
-        ours: Box::new(ours),
-        twin: Box::new(by_hand),
-        extra: &[
-            ("cuEventSynchronize", -1, "cudarc also waits for the event of its pinned slice"),
-            ("cuStreamWaitEvent", -2, "cudarc orders its pinned slice by events"),
-            ("cuCtxGetCurrent", -3, "with those calls"),
-        ],
-    }
+    Pair::new("8 MiB uploaded and downloaded, pinned", ours, by_hand).but(
+        "
+        cuEventSynchronize -1: cudarc also waits for the event of its pinned slice
+        cuStreamWaitEvent -2: cudarc orders its pinned slice by events
+        cuCtxGetCurrent -3: with those calls
+        ",
+    )
 }
 
 pub(crate) fn up_and_down_at_once() -> Pair {
@@ -348,20 +328,13 @@ pub(crate) fn up_and_down_at_once() -> Pair {
         down.synchronize().expect("a wait");
         up.synchronize().expect("a wait");
     };
-    Pair {
-        name: "8 MiB each way at once, pinned",
-        ours: Box::new(ours),
-        twin: Box::new(by_hand),
-        extra: &[
-            (
-                "cuEventRecord",
-                1,
-                "a prefetch records an event, so that a later user waits for nothing more",
-            ),
-            ("cuStreamWaitEvent", -2, "cudarc orders its pinned slices by events"),
-            ("cuCtxGetCurrent", -1, "with those calls"),
-        ],
-    }
+    Pair::new("8 MiB each way at once, pinned", ours, by_hand).but(
+        "
+        cuEventRecord +1: a prefetch records an event, so that a later user waits for nothing more
+        cuStreamWaitEvent -2: cudarc orders its pinned slices by events
+        cuCtxGetCurrent -1: with those calls
+        ",
+    )
 }
 
 pub(crate) fn a_face_of_a_cube_changed_between_launches() -> Pair {
@@ -375,9 +348,7 @@ pub(crate) fn a_face_of_a_cube_changed_between_launches() -> Pair {
         }
         device.stream().synchronize().expect("a wait");
     };
-    let context = by_hand::context();
-    let (stream, function) =
-        (context.new_stream().expect("a stream"), by_hand::function(&context, 1));
+    let (stream, function) = by_hand::stream_and_function(1);
     let mut memory = by_hand::zeros(&stream, SIDE * SIDE * SIDE);
     let by_hand = move || {
         let mut face = vec![0.0_f32; SIDE * SIDE];
@@ -391,12 +362,7 @@ pub(crate) fn a_face_of_a_cube_changed_between_launches() -> Pair {
         }
         stream.synchronize().expect("a wait");
     };
-    Pair {
-        name: "one face of 16 changed on the host between launches, 10 times",
-        ours: Box::new(ours),
-        twin: Box::new(by_hand),
-        extra: &[],
-    }
+    Pair::new("one face of 16 changed on the host between launches, 10 times", ours, by_hand)
 }
 
 pub(crate) fn up_and_down_ordinary() -> Pair {
@@ -407,12 +373,8 @@ pub(crate) fn up_and_down_ordinary() -> Pair {
         drop(array.gpu_mut_on(&device.stream()).expect("an upload"));
         assert!(array.host().expect("a download")[5] > 0.0);
     };
-    Pair {
-        name: "8 MiB uploaded and downloaded, pageable",
-        ours: Box::new(ours),
-        twin: up_and_down_by_hand(),
-        extra: const { &through_pinned_memory(5) },
-    }
+    Pair::new("8 MiB uploaded and downloaded, pageable", ours, up_and_down_by_hand())
+        .but(&through_pinned_memory(5))
 }
 
 /// 8 MiB of pageable memory, up and down.
@@ -429,23 +391,18 @@ pub(crate) fn up_and_down_by_hand() -> Box<dyn FnMut()> {
 }
 
 /// The calls that this library makes in addition to that program.
-pub(crate) const fn through_pinned_memory(contexts: i64) -> [Difference; 5] {
-    [
-        (
-            "cuMemcpyHtoDAsync_v2",
-            1,
-            "the copy goes through pinned memory in chunks of 4 MiB; the twin leaves that to the \
-             driver",
-        ),
-        ("cuMemcpyDtoHAsync_v2", 1, "the same"),
-        (
-            "cuEventRecord",
-            1,
-            "the host unpacks the first chunk of the download while the second is downloaded",
-        ),
-        ("cuEventSynchronize", 1, "the same"),
-        ("cuCtxGetCurrent", contexts, "with those calls"),
-    ]
+pub(crate) fn through_pinned_memory(contexts: i64) -> String {
+    format!(
+        "
+        cuMemcpyHtoDAsync_v2 +1: the copy goes through pinned memory in chunks of 4 MiB; the twin
+            leaves that to the driver
+        cuMemcpyDtoHAsync_v2 +1: the same
+        cuEventRecord +1: the host unpacks the first chunk of the download while the second is
+            downloaded
+        cuEventSynchronize +1: the same
+        cuCtxGetCurrent {contexts:+}: with those calls
+        "
+    )
 }
 
 pub(crate) fn one_row_changed_between_launches() -> Pair {
@@ -459,9 +416,7 @@ pub(crate) fn one_row_changed_between_launches() -> Pair {
         }
         device.stream().synchronize().expect("a wait");
     };
-    let context = by_hand::context();
-    let (stream, function) =
-        (context.new_stream().expect("a stream"), by_hand::function(&context, 1));
+    let (stream, function) = by_hand::stream_and_function(1);
     let mut memory = by_hand::zeros(&stream, ROWS * ROWS);
     let mut host = vec![0.0_f32; ROWS * ROWS];
     let by_hand = move || {
@@ -478,12 +433,7 @@ pub(crate) fn one_row_changed_between_launches() -> Pair {
         }
         stream.synchronize().expect("a wait");
     };
-    Pair {
-        name: "one row of 64 changed on the host between launches, 10 times",
-        ours: Box::new(ours),
-        twin: Box::new(by_hand),
-        extra: &[],
-    }
+    Pair::new("one row of 64 changed on the host between launches, 10 times", ours, by_hand)
 }
 
 pub(crate) fn a_pipeline_of_kernels() -> Pair {
@@ -502,9 +452,7 @@ pub(crate) fn a_pipeline_of_kernels() -> Pair {
         }
         assert!(output.host().expect("a download")[0] > 0.0);
     };
-    let context = by_hand::context();
-    let (stream, function) =
-        (context.new_stream().expect("a stream"), by_hand::function(&context, 4));
+    let (stream, function) = by_hand::stream_and_function(4);
     let by_hand = move || {
         let host = vec![0.0_f32; LEN];
         let up = |_| stream.clone_htod(&host).expect("a copy");
@@ -517,61 +465,38 @@ pub(crate) fn a_pipeline_of_kernels() -> Pair {
         stream.synchronize().expect("a wait");
         assert!(down[0] > 0.0);
     };
-    Pair {
-        name: "4 uploads, 50 launches, 1 download, all freed",
-        ours: Box::new(ours),
-        twin: Box::new(by_hand),
-        extra: &[
-            (
-                "cuMemAllocFromPoolAsync",
-                4,
-                "resident allocates from its own pool, the twin from the device's default pool",
-            ),
-            ("cuMemAllocAsync", -4, "instead of these"),
-            (
-                "cuCtxGetCurrent",
-                4,
-                "each free makes its context current first, which cudarc omits (its hole d)",
-            ),
-        ],
-    }
+    Pair::new("4 uploads, 50 launches, 1 download, all freed", ours, by_hand).but(
+        "
+        cuMemAllocFromPoolAsync +4: resident allocates from its own pool, the twin from the
+            device's default pool
+        cuMemAllocAsync -4: instead of these
+        cuCtxGetCurrent +4: each free makes its context current first, which cudarc omits (its hole
+            d)
+        ",
+    )
 }
 
 pub(crate) fn a_solver_of_conjugate_gradients() -> Pair {
     // Each step has products of 262,144 threads that wait for each other.
     const SIDE: usize = 4;
-    let mut ours = conjugate_gradient::by_resident::Solver::new(&gpu(), SIDE).expect("a solver");
-    let mut by_hand = conjugate_gradient::by_hand::Solver::new(SIDE).expect("a solver");
-    Pair {
-        name: "conjugate gradient, 10 steps",
-        ours: Box::new(move || assert_eq!(ours.solve().expect("a solution").steps, 10)),
-        twin: Box::new(move || assert_eq!(by_hand.solve().expect("a solution").steps, 10)),
-        extra: &[
-            (
-                "cuMemAllocFromPoolAsync",
-                8,
-                "resident allocates from its own pool, the twin from the device's default pool",
-            ),
-            ("cuMemAllocAsync", -8, "instead of these"),
-            (
-                "cuMemcpyHtoDAsync_v2",
-                2,
-                "the driver cannot fill with a pattern of 8 bytes, so ones are uploaded",
-            ),
-            ("cuMemcpyDtoDAsync_v2", -2, "the twin copies from ones that it keeps"),
-            (
-                "cuMemsetD8Async",
-                -5,
-                "memory that is written before it is read is not zeroed first, unlike in cudarc's \
-                 safe `alloc_zeros`",
-            ),
-            (
-                "cuCtxGetCurrent",
-                3,
-                "each free makes its context current first, which cudarc omits; minus the fills",
-            ),
-        ],
-    }
+    let mut solver = conjugate_gradient::by_resident::Solver::new(&gpu(), SIDE).expect("a solver");
+    let ours = move || assert_eq!(solver.solve().expect("a solution").steps, 10);
+    let mut solver = conjugate_gradient::by_hand::Solver::new(SIDE).expect("a solver");
+    let by_hand = move || assert_eq!(solver.solve().expect("a solution").steps, 10);
+    Pair::new("conjugate gradient, 10 steps", ours, by_hand).but(
+        "
+        cuMemAllocFromPoolAsync +8: resident allocates from its own pool, the twin from the
+            device's default pool
+        cuMemAllocAsync -8: instead of these
+        cuMemcpyHtoDAsync_v2 +2: the driver cannot fill with a pattern of 8 bytes, so ones are
+            uploaded
+        cuMemcpyDtoDAsync_v2 -2: the twin copies from ones that it keeps
+        cuMemsetD8Async -5: memory that is written before it is read is not zeroed first, unlike in
+            cudarc's safe `alloc_zeros`
+        cuCtxGetCurrent +3: each free makes its context current first, which cudarc omits; minus
+            the fills
+        ",
+    )
 }
 
 pub(crate) fn photographs_overlapped() -> Pair {
@@ -584,41 +509,21 @@ pub(crate) fn photographs_overlapped() -> Pair {
             })
             .collect()
     };
-    let ours = photos::by_resident::Studio::new(&gpu()).expect("a studio");
-    let mut by_hand = photos::by_hand::Studio::new(SHAPE).expect("a studio");
-    Pair {
-        name: "8 photographs over 3 streams",
-        ours: Box::new(move || {
-            assert_eq!(ours.process(photos(), 1).expect("photographs").len(), 1);
-        }),
-        twin: Box::new(move || {
-            assert_eq!(by_hand.process(photos(), 1).expect("photographs").len(), 1);
-        }),
-        extra: &[
-            (
-                "cuMemAllocFromPoolAsync",
-                88,
-                "resident allocates from its own pool, the twin from the device's default pool",
-            ),
-            ("cuMemAllocAsync", -88, "instead of these"),
-            (
-                "cuEventRecord",
-                8,
-                "the kernel that reads the photograph follows its upload on another stream, so an \
-                 event is recorded on the guess that a third stream waits for the kernel",
-            ),
-            (
-                "cuMemFreeAsync",
-                0,
-                "each array is freed where its scope ends, the twin's at the end",
-            ),
-            ("cuMemsetD8Async", 0, "zeros are filled in when their array is first used"),
-            (
-                "cuCtxGetCurrent",
-                112,
-                "each free makes its context current first, which cudarc omits; and with the \
-                 events",
-            ),
-        ],
-    }
+    let ours_studio = photos::by_resident::Studio::new(&gpu()).expect("a studio");
+    let mut studio = photos::by_hand::Studio::new(SHAPE).expect("a studio");
+    let ours = move || assert_eq!(ours_studio.process(photos(), 1).expect("photographs").len(), 1);
+    let by_hand = move || assert_eq!(studio.process(photos(), 1).expect("photographs").len(), 1);
+    Pair::new("8 photographs over 3 streams", ours, by_hand).but(
+        "
+        cuMemAllocFromPoolAsync +88: resident allocates from its own pool, the twin from the
+            device's default pool
+        cuMemAllocAsync -88: instead of these
+        cuEventRecord +8: the kernel that reads the photograph follows its upload on another
+            stream, so an event is recorded on the guess that a third stream waits for the kernel
+        cuMemFreeAsync 0: each array is freed where its scope ends, the twin's at the end
+        cuMemsetD8Async 0: zeros are filled in when their array is first used
+        cuCtxGetCurrent +112: each free makes its context current first, which cudarc omits; and
+            with the events
+        ",
+    )
 }

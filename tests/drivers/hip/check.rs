@@ -2,9 +2,9 @@
 
 use resident::Device;
 use resident_stand_in_hip::{self as driver, Settings};
-use support::test_name;
+use support::{assert_says, own_process};
 
-use super::{alone, assert_says, open, refused};
+use super::{open, refused};
 
 const CHECK: (&str, &str) = ("RESIDENT_HIP_CHECK", "1");
 
@@ -29,15 +29,14 @@ fn a_runtime_that_keeps_its_promises_is_used() {
     if !resident_stand_in_hiprtc::compiles() {
         return;
     }
-    alone(test_name!(a_runtime_that_keeps_its_promises_is_used), &[CHECK], || {
-        let device = open(Settings::new().devices(2));
-        assert!(launches() > 1, "nothing was tested");
-        assert_eq!((device.memory().in_use, driver::memory_in_use(0)), (0, 0));
-        assert_eq!((driver::take_hazards(), driver::take_notes()), (vec![], vec![]));
-        driver::take_calls();
-        Device::hip(1).expect("it opens");
-        assert_eq!(launches(), 0, "the runtime is tested once");
-    });
+    own_process!([CHECK]);
+    let device = open(Settings::new().devices(2));
+    assert!(launches() > 1, "nothing was tested");
+    assert_eq!((device.memory().in_use, driver::memory_in_use(0)), (0, 0));
+    assert_eq!((driver::take_hazards(), driver::take_notes()), (vec![], vec![]));
+    driver::take_calls();
+    Device::hip(1).expect("it opens");
+    assert_eq!(launches(), 0, "the runtime is tested once");
 }
 
 #[test]
@@ -45,10 +44,9 @@ fn a_runtime_that_differs_where_it_may_is_used() {
     if !resident_stand_in_hiprtc::compiles() {
         return;
     }
-    alone(test_name!(a_runtime_that_differs_where_it_may_is_used), &[CHECK], || {
-        open(Settings::new().sparse().without_pools().seed(3));
-        assert!(launches() > 1, "nothing was tested");
-    });
+    own_process!([CHECK]);
+    open(Settings::new().sparse().without_pools().seed(3));
+    assert!(launches() > 1, "nothing was tested");
 }
 
 #[test]
@@ -56,10 +54,9 @@ fn a_runtime_whose_events_hold_nothing_back_is_refused() {
     if !resident_stand_in_hiprtc::compiles() {
         return;
     }
-    alone(test_name!(a_runtime_whose_events_hold_nothing_back_is_refused), &[CHECK], || {
-        let text = refusal(Settings::new().ignores_waits());
-        assert_says(&text, &[BROKEN, "hipStreamWaitEvent", "HIP_CHECK"]);
-    });
+    own_process!([CHECK]);
+    let text = refusal(Settings::new().ignores_waits());
+    assert_says(&text, &[BROKEN, "hipStreamWaitEvent", "HIP_CHECK"]);
 }
 
 #[test]
@@ -67,10 +64,9 @@ fn a_runtime_that_copies_registered_memory_back_is_refused() {
     if !resident_stand_in_hiprtc::compiles() {
         return;
     }
-    alone(test_name!(a_runtime_that_copies_registered_memory_back_is_refused), &[CHECK], || {
-        let text = refusal(Settings::new().restores_registered_memory());
-        assert_says(&text, &[BROKEN, "hipHostRegister", "HIP_CHECK"]);
-    });
+    own_process!([CHECK]);
+    let text = refusal(Settings::new().restores_registered_memory());
+    assert_says(&text, &[BROKEN, "hipHostRegister", "HIP_CHECK"]);
 }
 
 #[test]
@@ -78,36 +74,30 @@ fn a_runtime_that_never_says_that_work_is_over_is_refused() {
     if !resident_stand_in_hiprtc::compiles() {
         return;
     }
-    alone(test_name!(a_runtime_that_never_says_that_work_is_over_is_refused), &[CHECK], || {
-        let text = refusal(Settings::new().never_says_idle());
-        assert_says(&text, &[BROKEN, "hipStreamQuery", "HIP_CHECK"]);
-    });
+    own_process!([CHECK]);
+    let text = refusal(Settings::new().never_says_idle());
+    assert_says(&text, &[BROKEN, "hipStreamQuery", "HIP_CHECK"]);
 }
 
 #[test]
 fn without_a_compiler_the_test_says_what_it_needs() {
-    let variables = [CHECK, ("RESIDENT_HIPRTC", "/nonexistent/libhiprtc.so")];
-    alone(test_name!(without_a_compiler_the_test_says_what_it_needs), &variables, || {
-        resident_stand_in_hip::load(Settings::new()).expect("the stand-in for HIP loads");
-        let text = refused(Device::hip(0));
-        assert_says(&text, &["RESIDENT_HIP_CHECK asks for cannot be made", "RESIDENT_HIPRTC"]);
-    });
+    own_process!([CHECK, ("RESIDENT_HIPRTC", "/nonexistent/libhiprtc.so")]);
+    resident_stand_in_hip::load(Settings::new()).expect("the stand-in for HIP loads");
+    let text = refused(Device::hip(0));
+    assert_says(&text, &["RESIDENT_HIP_CHECK asks for cannot be made", "RESIDENT_HIPRTC"]);
 }
 
 #[test]
 fn nothing_is_tested_unless_it_is_asked_for() {
-    alone(test_name!(nothing_is_tested_unless_it_is_asked_for), &[], || {
-        open(Settings::new().ignores_waits());
-        assert_eq!(launches(), 0);
-    });
+    own_process!();
+    open(Settings::new().ignores_waits());
+    assert_eq!(launches(), 0);
 }
 
 #[test]
 fn another_word_is_an_error() {
-    let variables = [("RESIDENT_HIP_CHECK", "perhaps")];
-    alone(test_name!(another_word_is_an_error), &variables, || {
-        resident_stand_in_hip::load(Settings::new()).expect("the stand-in for HIP loads");
-        let text = refused(Device::hip(0));
-        assert_says(&text, &["RESIDENT_HIP_CHECK=perhaps", "unset it"]);
-    });
+    own_process!([("RESIDENT_HIP_CHECK", "perhaps")]);
+    resident_stand_in_hip::load(Settings::new()).expect("the stand-in for HIP loads");
+    let text = refused(Device::hip(0));
+    assert_says(&text, &["RESIDENT_HIP_CHECK=perhaps", "unset it"]);
 }

@@ -16,25 +16,8 @@ mod mixed;
 mod peers;
 mod real_runtime;
 
-use std::process::Output;
-
 use resident::{Device, Error};
 use resident_stand_in_hip::Settings;
-use support::own_process::{self, assert_success};
-
-/// This variable is set in a process that must run the test itself.
-const CHILD: &str = "RESIDENT_TEST_CHILD";
-
-/// Runs `body` in its own process, in which nothing has searched for a runtime. `test` is the name
-/// of the calling test.
-fn alone(test: &str, variables: &[(&str, &str)], body: fn()) {
-    if std::env::var_os(CHILD).is_some() {
-        return body();
-    }
-    let variables: Vec<(&str, &str)> = variables.iter().copied().chain([(CHILD, "1")]).collect();
-    let output: Output = own_process::run(test, &variables);
-    assert_success(&output, test);
-}
 
 /// The message of a device that cannot be opened.
 #[track_caller]
@@ -43,11 +26,6 @@ fn refused(outcome: resident::Result<Device>) -> String {
         Err(error @ Error::NoDevice { .. }) => error.to_string(),
         other => panic!("{other:?} is not NoDevice"),
     }
-}
-
-#[track_caller]
-fn assert_says(text: &str, parts: &[&str]) {
-    parts.iter().for_each(|part| assert!(text.contains(part), "\"{part}\" is not in: {text}"));
 }
 
 /// Loads the stand-in, and opens its first device.

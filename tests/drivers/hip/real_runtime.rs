@@ -4,9 +4,9 @@ use std::path::Path;
 
 use resident::{Device, Error, Grid, InOut, Kernel, SmartArray};
 use resident_stand_in_hip::{self as driver, Settings};
-use support::test_name;
+use support::{assert_says, own_process};
 
-use super::{alone, assert_says, refused};
+use super::refused;
 
 /// Where packages install it.
 const FILES: [&str; 3] = [
@@ -25,11 +25,10 @@ fn it_says_that_there_is_no_device() {
         println!("not done: this machine may have an AMD GPU");
         return;
     }
-    alone(test_name!(it_says_that_there_is_no_device), &[("RESIDENT_HIP", file)], || {
-        let text = refused(Device::hip(0));
-        assert_says(&text, &["shows no GPU", "hipError", "rocminfo"]);
-        assert_eq!(Device::all(), [Device::cpu()]);
-    });
+    own_process!([("RESIDENT_HIP", file)]);
+    let text = refused(Device::hip(0));
+    assert_says(&text, &["shows no GPU", "hipError", "rocminfo"]);
+    assert_eq!(Device::all(), [Device::cpu()]);
 }
 
 /// The real compiler refuses a kernel that takes a warp for 32 lanes, where a wavefront has 64, and
@@ -42,22 +41,20 @@ fn a_kernel_for_32_lanes_is_refused_on_64() {
         println!("not done: AMD's compiler is not installed ({})", FILES.join(", "));
         return;
     };
-    let variables = [("RESIDENT_HIPRTC", file), ("RESIDENT_CACHE", "off")];
-    alone(test_name!(a_kernel_for_32_lanes_is_refused_on_64), &variables, || {
-        driver::load(Settings::new().devices(1)).expect("it loads");
-        let gpu = Device::hip(0).expect("it opens");
-        let text = r#"
-            extern "C" __global__ void sum(float *x) {
-                for (int by = 16; by > 0; by /= 2)
-                    x[threadIdx.x] += __shfl_down_sync(0xffffffff, x[threadIdx.x], by);
-            }
-        "#;
-        // SAFETY: it is never launched with an effect: it does not compile.
-        let kernel = unsafe { Kernel::<(InOut<f32>,)>::new("sum").cuda(text) };
-        let mut x = SmartArray::<f32, _>::ones(64);
-        let outcome = kernel.launch_on(&gpu.stream(), Grid::new(1, 64), (&mut x,));
-        let Err(Error::Compile { log, .. }) = &outcome else { panic!("{outcome:?}") };
-        assert_says(log, &["gfx90a", "have 64 lanes", "resident::all_lanes()", "sum.cu:4"]);
-        assert_eq!(x.host().expect("it is unchanged").sum(), 64.0);
-    });
+    own_process!([("RESIDENT_HIPRTC", file), ("RESIDENT_CACHE", "off")]);
+    driver::load(Settings::new().devices(1)).expect("it loads");
+    let gpu = Device::hip(0).expect("it opens");
+    let text = r#"
+        extern "C" __global__ void sum(float *x) {
+            for (int by = 16; by > 0; by /= 2)
+                x[threadIdx.x] += __shfl_down_sync(0xffffffff, x[threadIdx.x], by);
+        }
+    "#;
+    // SAFETY: it is never launched with an effect: it does not compile.
+    let kernel = unsafe { Kernel::<(InOut<f32>,)>::new("sum").cuda(text) };
+    let mut x = SmartArray::<f32, _>::ones(64);
+    let outcome = kernel.launch_on(&gpu.stream(), Grid::new(1, 64), (&mut x,));
+    let Err(Error::Compile { log, .. }) = &outcome else { panic!("{outcome:?}") };
+    assert_says(log, &["gfx90a", "have 64 lanes", "resident::all_lanes()", "sum.cu:4"]);
+    assert_eq!(x.host().expect("it is unchanged").sum(), 64.0);
 }

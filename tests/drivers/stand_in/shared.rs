@@ -26,6 +26,17 @@ pub(crate) fn code<T>(outcome: Result<T, DriverError>) -> CUresult {
     }
 }
 
+/// Fails unless a call succeeded.
+#[track_caller]
+pub(crate) fn done(outcome: CUresult) {
+    assert_eq!(outcome, CUresult::CUDA_SUCCESS);
+}
+
+/// The outcome of a call as a result.
+pub(crate) fn ok(outcome: CUresult) -> Result<(), DriverError> {
+    outcome.result()
+}
+
 /// Work in a stream that waits until the test opens the gate.
 pub(crate) struct Gate(mpsc::Sender<()>);
 

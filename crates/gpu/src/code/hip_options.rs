@@ -33,30 +33,11 @@ pub(super) fn refused(options: &[String]) -> Option<String> {
 }
 
 /// NVRTC's options that take a value, which may be the next option.
-const WITH_VALUE: [&str; 22] = [
-    "-arch",
-    "--gpu-architecture",
-    "-fmad",
-    "--fmad",
-    "-std",
-    "--std",
-    "-ftz",
-    "--ftz",
-    "-prec-div",
-    "--prec-div",
-    "-prec-sqrt",
-    "--prec-sqrt",
-    "-maxrregcount",
-    "--maxrregcount",
-    "-D",
-    "--define-macro",
-    "-U",
-    "--undefine-macro",
-    "-I",
-    "--include-path",
-    "-include",
-    "--pre-include",
-];
+const WITH_VALUE: &str = "
+    -arch --gpu-architecture -fmad --fmad -std --std -ftz --ftz -prec-div --prec-div -prec-sqrt
+    --prec-sqrt -maxrregcount --maxrregcount -D --define-macro -U --undefine-macro -I --include-path
+    -include --pre-include
+";
 
 /// The options as hiprtc takes them.
 pub(super) fn translated(options: &[String]) -> Vec<String> {
@@ -66,7 +47,9 @@ pub(super) fn translated(options: &[String]) -> Vec<String> {
     while let Some(option) = options.next() {
         let (name, value) = match option.split_once('=') {
             Some((name, value)) => (name.trim(), Some(value.trim())),
-            None if WITH_VALUE.contains(&option) => (option, options.next()),
+            None if WITH_VALUE.split_whitespace().any(|known| known == option) => {
+                (option, options.next())
+            }
             None => (option, None),
         };
         let name = name.trim_start_matches('-');

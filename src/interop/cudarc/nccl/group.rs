@@ -4,11 +4,12 @@ use std::fmt;
 
 use cudarc::nccl::{Comm, NcclType, ReduceOp, group_end, group_start};
 
-use super::call::{Acquire, Call, Queue};
-use super::operations;
-use crate::array::{AnyView, AnyViewMut};
+use super::call::{Acquire, Call, Checked, HandOver, Kind, Queue};
+use super::hand_over;
+use crate::array::{AnyView, AnyViewMut, Operand, OperandMut};
 use crate::element::Element;
 use crate::error::Result;
+use resident_core::Access;
 
 /// Operations that NCCL queues together, so that none waits for another one of the group: sends and
 /// receives between two ranks, as of a halo exchange, and operations of several communicators by
@@ -71,7 +72,8 @@ impl<'a> Group<'a> {
         to: usize,
     ) -> Result<()> {
         let call = Call::new("nccl::send", comm);
-        self.operations.push(Box::new(operations::send(call, from, to)?));
+        let kind = Kind::Send { peer: call.rank(to)? };
+        self.add(call, kind, hand_over::moving, Some(read(call, from)?), None);
         Ok(())
     }
 
@@ -88,7 +90,9 @@ impl<'a> Group<'a> {
         from: usize,
     ) -> Result<()> {
         let call = Call::new("nccl::recv", comm);
-        self.operations.push(Box::new(operations::recv(call, to, from)?));
+        let kind = Kind::Receive { peer: call.rank(from)? };
+        let to = (written(call, to)?, Access::Overwrite);
+        self.add(call, kind, hand_over::moving, None, Some(to));
         Ok(())
     }
 
@@ -107,7 +111,10 @@ impl<'a> Group<'a> {
         reduction: &'a ReduceOp,
     ) -> Result<()> {
         let call = Call::new("nccl::all_reduce", comm);
-        self.operations.push(Box::new(operations::all_reduce(call, from, to, reduction)?));
+        let (from, to) = (read(call, from)?, written(call, to)?);
+        call.expect_len(&to, to.axes().len(), Some(from.axes().len()))?;
+        let (kind, to) = (Kind::AllReduce(reduction), (to, Access::Overwrite));
+        self.add(call, kind, hand_over::reducing, Some(from), Some(to));
         Ok(())
     }
 
@@ -125,7 +132,8 @@ impl<'a> Group<'a> {
         reduction: &'a ReduceOp,
     ) -> Result<()> {
         let call = Call::new("nccl::all_reduce_in_place", comm);
-        self.operations.push(Box::new(operations::all_reduce_in_place(call, array, reduction)?));
+        let to = (written(call, array)?, Access::ReadWrite);
+        self.add(call, Kind::AllReduce(reduction), hand_over::reducing, None, Some(to));
         Ok(())
     }
 
@@ -144,7 +152,14 @@ impl<'a> Group<'a> {
         root: usize,
     ) -> Result<()> {
         let call = Call::new("nccl::reduce_in_place", comm);
-        self.operations.push(Box::new(operations::reduce_in_place(call, array, reduction, root)?));
+        let kind = Kind::Reduce { reduction, root: call.rank(root)? };
+        // Elsewhere than on the root NCCL only reads, so that all copies stay valid.
+        let (from, to) = if comm.rank() == root {
+            (None, Some((written(call, array)?, Access::ReadWrite)))
+        } else {
+            (Some(read(call, &*array)?), None)
+        };
+        self.add(call, kind, hand_over::reducing, from, to);
         Ok(())
     }
 
@@ -162,7 +177,10 @@ impl<'a> Group<'a> {
         root: usize,
     ) -> Result<()> {
         let call = Call::new("nccl::broadcast_in_place", comm);
-        self.operations.push(Box::new(operations::broadcast_in_place(call, array, root)?));
+        let kind = Kind::Broadcast { root: call.rank(root)? };
+        let access = if comm.rank() == root { Access::ReadWrite } else { Access::Overwrite };
+        let to = (written(call, array)?, access);
+        self.add(call, kind, hand_over::moving, None, Some(to));
         Ok(())
     }
 
@@ -180,7 +198,11 @@ impl<'a> Group<'a> {
         to: &'a mut impl AnyViewMut<T>,
     ) -> Result<()> {
         let call = Call::new("nccl::all_gather", comm);
-        self.operations.push(Box::new(operations::all_gather(call, from, to)?));
+        let (from, to) = (read(call, from)?, written(call, to)?);
+        let all = from.axes().len().checked_mul(comm.world_size());
+        call.expect_len(&to, to.axes().len(), all)?;
+        let to = (to, Access::Overwrite);
+        self.add(call, Kind::AllGather, hand_over::moving, Some(from), Some(to));
         Ok(())
     }
 
@@ -199,8 +221,25 @@ impl<'a> Group<'a> {
         reduction: &'a ReduceOp,
     ) -> Result<()> {
         let call = Call::new("nccl::reduce_scatter", comm);
-        self.operations.push(Box::new(operations::reduce_scatter(call, from, to, reduction)?));
+        let (from, to) = (read(call, from)?, written(call, to)?);
+        let (all, ranks) = (from.axes().len(), comm.world_size());
+        call.expect_len(&from, all, Some(all.next_multiple_of(ranks)))?;
+        call.expect_len(&to, to.axes().len(), Some(all / ranks))?;
+        let (kind, to) = (Kind::ReduceScatter(reduction), (to, Access::Overwrite));
+        self.add(call, kind, hand_over::reducing, Some(from), Some(to));
         Ok(())
+    }
+
+    /// Adds an operation whose arguments fit.
+    fn add<T: Element>(
+        &mut self,
+        call: Call<'a>,
+        kind: Kind<'a>,
+        hand_over: HandOver<T>,
+        from: Option<Operand<'a, T>>,
+        to: Option<(OperandMut<'a, T>, Access)>,
+    ) {
+        self.operations.push(Box::new(Checked { call, kind, hand_over, from, to }));
     }
 
     /// Makes the operations of the group: copies what is out of date to the GPUs, and queues all on
@@ -246,7 +285,19 @@ fn queue_together(operations: &mut [Box<dyn Queue + '_>]) -> Result<()> {
     queued.and(ended.map(drop))
 }
 
-/// Makes one operation.
-pub(super) fn alone<'a>(operation: impl Acquire<'a> + 'a) -> Result<()> {
-    Group { operations: vec![Box::new(operation)], is_unrecorded: false }.end()
+/// An array or view that NCCL reads.
+fn read<'a, T: Element>(call: Call<'_>, array: &'a impl AnyView<T>) -> Result<Operand<'a, T>> {
+    let operand = Operand::of(array);
+    call.expect_unbroken(&operand, operand.axes())?;
+    Ok(operand)
+}
+
+/// An array or view that NCCL writes.
+fn written<'a, T: Element>(
+    call: Call<'_>,
+    array: &'a mut impl AnyViewMut<T>,
+) -> Result<OperandMut<'a, T>> {
+    let operand = OperandMut::of(array);
+    call.expect_unbroken(&operand, operand.axes())?;
+    Ok(operand)
 }

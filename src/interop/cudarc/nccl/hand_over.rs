@@ -80,7 +80,7 @@ fn moving_as<T: Element, N: NcclType>(operation: &mut Acquired<'_, T>) -> Result
         (Kind::Receive { peer }, _, Some(to)) => call.comm.recv(to, peer).map(drop),
         (Kind::Broadcast { root }, _, Some(to)) => call.comm.broadcast_in_place(to, root).map(drop),
         (Kind::AllGather, Some(from), Some(to)) => call.comm.all_gather(from, to).map(drop),
-        _ => unreachable!("`operations` makes each operation with its arrays"),
+        _ => unreachable!("`Group` makes each operation with its arrays"),
     }
 }
 
@@ -102,7 +102,7 @@ pub(super) fn reducing<T: Element + NcclType>(
         (Kind::ReduceScatter(reduction), Some(from), Some(to)) => {
             comm.reduce_scatter(from, to, reduction)
         }
-        _ => unreachable!("`operations` makes each operation with its arrays"),
+        _ => unreachable!("`Group` makes each operation with its arrays"),
     };
     outcome.map(drop)
 }

@@ -68,7 +68,6 @@ mod abort;
 mod call;
 mod group;
 mod hand_over;
-mod operations;
 
 use std::sync::OnceLock;
 
@@ -81,7 +80,7 @@ use crate::element::Element;
 use crate::error::{AtCall, Error, Result};
 use resident_backend::call_site::call_site;
 
-use call::{Call, reason};
+use call::reason;
 
 pub use abort::abort;
 pub use cudarc::nccl::{Comm, Id, NcclType, ReduceOp};
@@ -156,7 +155,9 @@ pub fn join(id: Id, rank: usize, ranks: usize, stream: &Stream) -> Result<Comm> 
 ///   contents.
 #[track_caller]
 pub fn send<T: Element>(comm: &Comm, from: &impl AnyView<T>, to: usize) -> Result<()> {
-    group::alone(operations::send(Call::new("nccl::send", comm), from, to)?)
+    let mut alone = Group::new();
+    alone.send(comm, from, to)?;
+    alone.end()
 }
 
 /// Receives the elements from a rank, which sends as many ([`send`]). They are overwritten, so
@@ -167,7 +168,9 @@ pub fn send<T: Element>(comm: &Comm, from: &impl AnyView<T>, to: usize) -> Resul
 /// As [`send`].
 #[track_caller]
 pub fn recv<T: Element>(comm: &Comm, to: &mut impl AnyViewMut<T>, from: usize) -> Result<()> {
-    group::alone(operations::recv(Call::new("nccl::recv", comm), to, from)?)
+    let mut alone = Group::new();
+    alone.recv(comm, to, from)?;
+    alone.end()
 }
 
 /// The sum, or another reduction, of the elements of all ranks, on each of them.
@@ -182,7 +185,9 @@ pub fn all_reduce<T: Element + NcclType>(
     to: &mut impl AnyViewMut<T>,
     reduction: &ReduceOp,
 ) -> Result<()> {
-    group::alone(operations::all_reduce(Call::new("nccl::all_reduce", comm), from, to, reduction)?)
+    let mut alone = Group::new();
+    alone.all_reduce(comm, from, to, reduction)?;
+    alone.end()
 }
 
 /// [`all_reduce`] of an array into itself.
@@ -196,11 +201,9 @@ pub fn all_reduce_in_place<T: Element + NcclType>(
     array: &mut impl AnyViewMut<T>,
     reduction: &ReduceOp,
 ) -> Result<()> {
-    group::alone(operations::all_reduce_in_place(
-        Call::new("nccl::all_reduce_in_place", comm),
-        array,
-        reduction,
-    )?)
+    let mut alone = Group::new();
+    alone.all_reduce_in_place(comm, array, reduction)?;
+    alone.end()
 }
 
 /// The sum, or another reduction, of the elements of all ranks, in place of those of the root. The
@@ -216,12 +219,9 @@ pub fn reduce_in_place<T: Element + NcclType>(
     reduction: &ReduceOp,
     root: usize,
 ) -> Result<()> {
-    group::alone(operations::reduce_in_place(
-        Call::new("nccl::reduce_in_place", comm),
-        array,
-        reduction,
-        root,
-    )?)
+    let mut alone = Group::new();
+    alone.reduce_in_place(comm, array, reduction, root)?;
+    alone.end()
 }
 
 /// The root's elements, in place of those of the other ranks.
@@ -235,11 +235,9 @@ pub fn broadcast_in_place<T: Element>(
     array: &mut impl AnyViewMut<T>,
     root: usize,
 ) -> Result<()> {
-    group::alone(operations::broadcast_in_place(
-        Call::new("nccl::broadcast_in_place", comm),
-        array,
-        root,
-    )?)
+    let mut alone = Group::new();
+    alone.broadcast_in_place(comm, array, root)?;
+    alone.end()
 }
 
 /// The elements of all ranks, one after the other, on each of them.
@@ -253,7 +251,9 @@ pub fn all_gather<T: Element>(
     from: &impl AnyView<T>,
     to: &mut impl AnyViewMut<T>,
 ) -> Result<()> {
-    group::alone(operations::all_gather(Call::new("nccl::all_gather", comm), from, to)?)
+    let mut alone = Group::new();
+    alone.all_gather(comm, from, to)?;
+    alone.end()
 }
 
 /// The sum, or another reduction, of the elements of all ranks, of which each rank gets one of as
@@ -269,12 +269,9 @@ pub fn reduce_scatter<T: Element + NcclType>(
     to: &mut impl AnyViewMut<T>,
     reduction: &ReduceOp,
 ) -> Result<()> {
-    group::alone(operations::reduce_scatter(
-        Call::new("nccl::reduce_scatter", comm),
-        from,
-        to,
-        reduction,
-    )?)
+    let mut alone = Group::new();
+    alone.reduce_scatter(comm, from, to, reduction)?;
+    alone.end()
 }
 
 /// Whether NCCL's library is found.

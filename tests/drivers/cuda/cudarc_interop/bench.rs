@@ -1,8 +1,8 @@
-//! Fixtures of these tests: a GPU that one test uses at a time, kernels that wait at a gate, the
+//! Fixtures of these tests: a GPU, kernels that wait at a gate, the
 //! record of calls.
 
 use std::ffi::{c_int, c_uint, c_void};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 
 use resident::Device;
 use resident::cudarc::driver::{
@@ -11,10 +11,9 @@ use resident::cudarc::driver::{
 use resident::cudarc::nvrtc::Ptx;
 use resident_stand_in::{self as stand_in, Access, Length, Parameter, Settings};
 
-/// The first GPU. The process has one record of calls, so tests run one at a time.
+/// The first GPU of a test with a process of its own.
 pub(crate) struct Bench {
     pub(crate) gpu: Device,
-    _alone: MutexGuard<'static, ()>,
 }
 
 impl Bench {
@@ -24,12 +23,10 @@ impl Bench {
 
     /// With so many devices; a process has one number of them.
     pub(crate) fn with_devices(count: u32) -> Self {
-        static ALONE: Mutex<()> = Mutex::new(());
-        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         stand_in::load(Settings::new().devices(count)).expect("the stand-in driver loads");
         stand_in::take_calls();
         stand_in::take_hazards();
-        Self { gpu: Device::cuda(0).expect("the stand-in's first device"), _alone: alone }
+        Self { gpu: Device::cuda(0).expect("the stand-in's first device") }
     }
 
     /// The calls since `new` or the last call of this function.

@@ -10,7 +10,7 @@ use resident::{Device, Error, Grid, In, Kernel, Out, SmartArray};
 use resident_stand_in::{self as driver, Settings};
 use support::block_on::block_on;
 use support::driver::{code, open};
-use support::own_process;
+use support::{in_own_process, own_process};
 
 use super::bench::{Gate, gated, launch};
 
@@ -105,8 +105,7 @@ fn captures_of_others_go_on_beside_the_library_without_pools() {
 /// A thread that this library has used is in the mode that it was in before.
 #[test]
 fn a_thread_keeps_its_own_mode() {
-    own_process!();
-    let device = open(Settings::new(), 1).remove(0);
+    let device = in_own_process!(open(Settings::new(), 1).remove(0));
     program(&device);
     let context = device.cuda_context().expect("a GPU");
     let stream = context.new_stream().expect("a stream");
@@ -143,8 +142,7 @@ fn a_full_device_makes_room_beside_a_capture() {
 /// Memory that was freed on a stream is found after the stream is gone, though its work goes on.
 #[test]
 fn memory_that_a_stream_freed_is_found_when_the_stream_is_gone() {
-    own_process!();
-    let device = open(Settings::new(), 1).remove(0);
+    let device = in_own_process!(open(Settings::new(), 1).remove(0));
     let stream = device.new_stream().expect("a stream");
     let gate = Gate::default();
     let wait = gated(&device, "wait_and_go", &gate);
@@ -162,8 +160,7 @@ fn memory_that_a_stream_freed_is_found_when_the_stream_is_gone() {
 /// Looking at a captured stream, or waiting for it, is refused before it ends the capture.
 #[test]
 fn a_captured_stream_is_looked_at_without_harm() {
-    own_process!();
-    let device = open(Settings::new(), 1).remove(0);
+    let device = in_own_process!(open(Settings::new(), 1).remove(0));
     let stream = device.new_stream().expect("a stream");
     let array = SmartArray::from(vec![1_u8; 100]);
     array.prefetch(&stream).expect("queued");

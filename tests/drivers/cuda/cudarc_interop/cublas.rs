@@ -7,7 +7,7 @@ use resident::ndarray::{Array2, Ix2, LinalgScalar, s};
 use resident::{Error, SmartArray, Stream, audit, ops};
 
 use super::bench::{Bench, Gate, gated, launch};
-use support::own_process;
+use support::{in_own_process, own_process};
 
 #[path = "../../../../examples/programs/conjugate_gradient/main.rs"]
 #[allow(dead_code, reason = "it is the test that runs it, and not `main`")]
@@ -57,8 +57,7 @@ fn multiply(blas: &CudaBlas, stream: &Stream, (a, b): (&Matrix, &Matrix), produc
 
 #[test]
 fn a_product_on_the_guards_stream_costs_only_its_launch() {
-    own_process!();
-    let bench = open();
+    let bench = in_own_process!(open());
     let stream = bench.gpu.new_stream().unwrap();
     let blas = CudaBlas::new(stream.cudarc()).unwrap();
     let (a, b, mut product) =
@@ -74,8 +73,7 @@ fn a_product_on_the_guards_stream_costs_only_its_launch() {
 
 #[test]
 fn a_factor_may_be_overwritten_right_after_a_product_on_a_foreign_stream() {
-    own_process!();
-    let bench = open();
+    let bench = in_own_process!(open());
     let (stream, gate) = (bench.gpu.new_stream().unwrap(), Gate::default());
     let wait = gated(&bench.gpu, "wait_before_product", &gate);
     let foreign = bench.gpu.cuda_context().unwrap().new_stream().unwrap();

@@ -5,14 +5,13 @@ use resident::ndarray::{Array2, s};
 use resident::{Device, Error, SmartArray, audit};
 
 use super::bench::{Bench, Gate, doubling, gated, launch, launch_with};
-use support::own_process;
+use support::{in_own_process, own_process};
 
 const LEN: usize = 1000;
 
 #[test]
 fn on_its_own_stream_a_guard_asks_nothing_of_the_driver() {
-    own_process!();
-    let bench = Bench::new();
+    let bench = in_own_process!(Bench::new());
     let stream = bench.gpu.new_stream().unwrap();
     let cudarc = stream.cudarc();
     let mut array = SmartArray::<f32, _>::full(LEN, 7.0);
@@ -30,8 +29,7 @@ fn on_its_own_stream_a_guard_asks_nothing_of_the_driver() {
 
 #[test]
 fn a_launch_takes_guards_as_arguments() {
-    own_process!();
-    let bench = Bench::new();
+    let bench = in_own_process!(Bench::new());
     let (stream, gate) = (bench.gpu.new_stream().unwrap(), Gate::default());
     gate.open();
     let double = doubling(&bench.gpu, "double_of_guard", &gate);
@@ -89,8 +87,7 @@ fn work_of_others_behind_a_guard_is_waited_for_on_other_streams_and_the_host() {
 
 #[test]
 fn an_array_is_given_back_behind_what_others_queued_on_its_guards_stream() {
-    own_process!();
-    let bench = Bench::new();
+    let bench = in_own_process!(Bench::new());
     let (stream, gate) = (bench.gpu.new_stream().unwrap(), Gate::default());
     let double = doubling(&bench.gpu, "double_before_drop", &gate);
     let mut array = SmartArray::from(vec![1.0_f32; LEN]);
@@ -108,8 +105,7 @@ fn an_array_is_given_back_behind_what_others_queued_on_its_guards_stream() {
 
 #[test]
 fn an_array_may_be_overwritten_right_after_a_foreign_stream_read_it() {
-    own_process!();
-    let bench = Bench::new();
+    let bench = in_own_process!(Bench::new());
     let (stream, before, after) =
         (bench.gpu.new_stream().unwrap(), Gate::default(), Gate::default());
     let (double, wait) = (
@@ -148,8 +144,7 @@ fn an_array_may_be_overwritten_right_after_a_foreign_stream_read_it() {
 
 #[test]
 fn an_array_may_be_read_right_after_a_foreign_stream_wrote_it() {
-    own_process!();
-    let bench = Bench::new();
+    let bench = in_own_process!(Bench::new());
     let (stream, gate) = (bench.gpu.new_stream().unwrap(), Gate::default());
     let wait = gated(&bench.gpu, "wait_before_writing", &gate);
     let foreign = bench.gpu.cuda_context().unwrap().new_stream().unwrap();
@@ -169,8 +164,7 @@ fn an_array_may_be_read_right_after_a_foreign_stream_wrote_it() {
 
 #[test]
 fn where_no_event_can_be_had_the_host_waits() {
-    own_process!();
-    let bench = Bench::new();
+    let bench = in_own_process!(Bench::new());
     let (stream, gate) = (bench.gpu.new_stream().unwrap(), Gate::default());
     let double = doubling(&bench.gpu, "double_without_event", &gate);
     let foreign = bench.gpu.cuda_context().unwrap().new_stream().unwrap();
@@ -199,8 +193,7 @@ fn expect_panic<T: std::fmt::Debug>(says: &[&str], call: impl FnOnce() -> T) {
 
 #[test]
 fn parts_without_gaps_are_slices_and_others_are_refused() {
-    own_process!();
-    let bench = Bench::new();
+    let bench = in_own_process!(Bench::new());
     let stream = bench.gpu.new_stream().unwrap();
     let cudarc = stream.cudarc();
     let mut table =
@@ -241,8 +234,7 @@ fn parts_without_gaps_are_slices_and_others_are_refused() {
 
 #[test]
 fn guards_of_no_gpu_and_without_a_byte_are_no_danger() {
-    own_process!();
-    let bench = Bench::new();
+    let bench = in_own_process!(Bench::new());
     let cudarc = bench.gpu.stream().cudarc();
     let here = SmartArray::from(vec![1.0_f32; 10]);
     let guard = here.gpu_on(&Device::cpu().stream()).unwrap();

@@ -5,7 +5,7 @@ use resident::ndarray::{Array2, ShapeBuilder};
 use resident::{Device, Error, SmartArray, Validity};
 
 use super::bench::{Bench, Gate, doubling, launch_with, other_context};
-use support::own_process;
+use support::{assert_says, in_own_process, own_process};
 
 const LEN: usize = 300;
 
@@ -69,8 +69,7 @@ fn a_slice_is_taken_over_and_given_back_in_place() {
 
 #[test]
 fn a_slice_is_freed_by_cudarc_behind_the_arrays_uses() {
-    own_process!();
-    let bench = Bench::new();
+    let bench = in_own_process!(Bench::new());
     let (theirs, gate) = (bench.gpu.cuda_context().unwrap().new_stream().unwrap(), Gate::default());
     let double = doubling(&bench.gpu, "double_before_freeing", &gate);
     theirs.context().synchronize().unwrap();
@@ -93,8 +92,7 @@ fn a_slice_is_freed_by_cudarc_behind_the_arrays_uses() {
 
 #[test]
 fn an_array_becomes_a_slice_over_its_own_memory() {
-    own_process!();
-    let bench = Bench::new();
+    let bench = in_own_process!(Bench::new());
     let (stream, gate) = (bench.gpu.new_stream().unwrap(), Gate::default());
     let double = doubling(&bench.gpu, "double_before_giving", &gate);
     let in_use = bench.gpu.memory().in_use;
@@ -122,8 +120,7 @@ fn an_array_becomes_a_slice_over_its_own_memory() {
 
 #[test]
 fn contents_only_on_the_host_are_uploaded_in_memory_order() {
-    own_process!();
-    let bench = Bench::new();
+    let bench = in_own_process!(Bench::new());
     let _here = bench.gpu.enter();
     let columns = Array2::from_shape_fn((2, 3).f(), |(row, column)| (10 * row + column) as i32);
     let slice = SmartArray::from(columns).into_cuda_slice().unwrap();
@@ -139,8 +136,7 @@ fn contents_only_on_the_host_are_uploaded_in_memory_order() {
 
 #[test]
 fn what_cannot_be_taken_or_given_is_refused() {
-    own_process!();
-    let bench = Bench::new();
+    let bench = in_own_process!(Bench::new());
     let context = bench.gpu.cuda_context().unwrap();
     let theirs = context.new_stream().unwrap();
     assert!(matches!(
@@ -173,8 +169,7 @@ fn what_cannot_be_taken_or_given_is_refused() {
 /// The slice is neither taken over nor leaked: the failed call drops it, in its own context.
 #[test]
 fn a_slice_of_a_context_that_is_not_the_primary_one_is_refused() {
-    own_process!();
-    let bench = Bench::new();
+    let bench = in_own_process!(Bench::new());
     let strange = other_context(&bench.gpu);
     let (primary, in_use) =
         (bench.gpu.cuda_context().unwrap(), resident_stand_in::memory_in_use(0));
@@ -183,11 +178,7 @@ fn a_slice_of_a_context_that_is_not_the_primary_one_is_refused() {
         panic!("it is of another context")
     };
     let text = refusal.to_string();
-    assert!(
-        text.contains(&format!("{:p}", strange.cu_ctx()))
-            && text.contains(&format!("{:p}", primary.cu_ctx())),
-        "{text}"
-    );
+    assert_says(&text, &[&format!("{:p}", strange.cu_ctx()), &format!("{:p}", primary.cu_ctx())]);
     assert!(text.contains("the slice to be taken over"), "{text}");
     strange.synchronize().unwrap();
     assert_eq!(resident_stand_in::memory_in_use(0), in_use);
@@ -202,8 +193,7 @@ fn a_slice_of_a_context_that_is_not_the_primary_one_is_refused() {
 
 #[test]
 fn a_refused_gift_leaves_nothing_behind() {
-    own_process!();
-    let bench = Bench::new();
+    let bench = in_own_process!(Bench::new());
     let _here = bench.gpu.enter();
     let in_use = bench.gpu.memory().in_use;
     let array = SmartArray::from(vec![1.0_f32; LEN]);
@@ -221,8 +211,7 @@ fn a_refused_gift_leaves_nothing_behind() {
 /// error, and the device stays usable.
 #[test]
 fn any_call_may_fail_on_the_way_in_and_out() {
-    own_process!();
-    let bench = Bench::new();
+    let bench = in_own_process!(Bench::new());
     let context = CudaContext::new(0).unwrap();
     let theirs = context.new_stream().unwrap();
     let mut outcomes = [0, 0];

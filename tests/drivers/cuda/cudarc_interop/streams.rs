@@ -7,14 +7,13 @@ use resident::cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMod
 use resident::{Device, Error, SmartArray, Stream};
 
 use super::bench::{Bench, Gate, doubling, gated, launch, launch_with, other_context};
-use support::own_process;
+use support::{assert_says, in_own_process};
 
 const LEN: usize = 512;
 
 #[test]
 fn the_context_is_the_primary_one_and_tracks() {
-    own_process!();
-    let bench = Bench::new();
+    let bench = in_own_process!(Bench::new());
     let context = bench.gpu.cuda_context().unwrap();
     assert!(Arc::ptr_eq(&context, &bench.gpu.cuda_context().unwrap()));
     assert_eq!(*context, *CudaContext::new(0).unwrap());
@@ -27,8 +26,7 @@ fn the_context_is_the_primary_one_and_tracks() {
 
 #[test]
 fn a_stream_that_is_adopted_twice_is_one() {
-    own_process!();
-    let bench = Bench::new();
+    let bench = in_own_process!(Bench::new());
     let theirs = bench.gpu.cuda_context().unwrap().new_stream().unwrap();
     let (first, second) =
         (Stream::adopt(theirs.clone()).unwrap(), Stream::adopt(theirs.clone()).unwrap());
@@ -51,19 +49,14 @@ fn a_stream_that_is_adopted_twice_is_one() {
 
 #[test]
 fn streams_of_other_contexts_and_of_each_thread_are_refused() {
-    own_process!();
-    let bench = Bench::new();
+    let bench = in_own_process!(Bench::new());
     let (context, second) = (bench.gpu.cuda_context().unwrap(), CudaContext::new(1).unwrap());
     let strange = other_context(&bench.gpu);
     let Err(refusal @ Error::Foreign { .. }) = Stream::adopt(strange.default_stream()) else {
         panic!("it is of another context")
     };
     let text = refusal.to_string();
-    assert!(
-        text.contains(&format!("{:p}", strange.cu_ctx()))
-            && text.contains(&format!("{:p}", context.cu_ctx())),
-        "{text}"
-    );
+    assert_says(&text, &[&format!("{:p}", strange.cu_ctx()), &format!("{:p}", context.cu_ctx())]);
     assert!(matches!(Stream::adopt(context.per_thread_stream()), Err(Error::Foreign { .. })));
     assert_eq!(
         Stream::adopt(second.new_stream().unwrap()).unwrap().device(),
@@ -74,8 +67,7 @@ fn streams_of_other_contexts_and_of_each_thread_are_refused() {
 
 #[test]
 fn an_adopted_stream_waits_for_what_others_queued_there() {
-    own_process!();
-    let bench = Bench::new();
+    let bench = in_own_process!(Bench::new());
     let (theirs, gate) = (bench.gpu.cuda_context().unwrap().new_stream().unwrap(), Gate::default());
     let (wait, double) = (
         gated(&bench.gpu, "wait_before_adoption", &gate),
@@ -106,8 +98,7 @@ fn an_adopted_stream_waits_for_what_others_queued_there() {
 
 #[test]
 fn the_legacy_stream_is_a_stream() {
-    own_process!();
-    let bench = Bench::new();
+    let bench = in_own_process!(Bench::new());
     let legacy = Stream::legacy(&bench.gpu).unwrap();
     let mut array = SmartArray::from(vec![2.0_f32; LEN]);
     legacy.cudarc().memset_zeros(&mut array.gpu_mut_on(&legacy).unwrap()).unwrap();
@@ -119,8 +110,7 @@ fn the_legacy_stream_is_a_stream() {
 /// cudarc's own tracking, in a context object of the user, together with arrays of this library.
 #[test]
 fn a_program_of_cudarcs_on_two_streams_runs_unharmed_beside_ours() {
-    own_process!();
-    let bench = Bench::new();
+    let bench = in_own_process!(Bench::new());
     let gate = Gate::default();
     gate.open();
     let double = doubling(&bench.gpu, "double_of_theirs", &gate);
@@ -145,8 +135,7 @@ fn a_program_of_cudarcs_on_two_streams_runs_unharmed_beside_ours() {
 
 #[test]
 fn a_stream_outlives_its_handles_of_either_side() {
-    own_process!();
-    let bench = Bench::new();
+    let bench = in_own_process!(Bench::new());
     let stream = bench.gpu.new_stream().unwrap();
     let theirs = stream.cudarc();
     drop(stream);
@@ -166,8 +155,7 @@ fn a_stream_outlives_its_handles_of_either_side() {
 /// effect.
 #[test]
 fn a_stream_that_others_capture_takes_no_work() {
-    own_process!();
-    let bench = Bench::new();
+    let bench = in_own_process!(Bench::new());
     let gate = Gate::default();
     gate.open();
     let double = doubling(&bench.gpu, "double_beside_capture", &gate);

@@ -4,8 +4,8 @@ use resident::cudarc::driver::sys::{self, CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUmemory
 use resident::cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr, result};
 use std::sync::Arc;
 
-use crate::driver::choice::{context, not_done, two_contexts};
-use crate::shared::code;
+use crate::driver::choice::{not_done, two_contexts, with_stream};
+use crate::shared::{code, done};
 
 fn address<T>(memory: &CudaSlice<T>, stream: &CudaStream) -> u64 {
     memory.device_ptr(stream).0
@@ -17,7 +17,7 @@ fn row(len: u8) -> Vec<u8> {
 
 /// A 2-D copy of this width and height between two ranges of memory, each given by its kind,
 /// address and pitch. All offsets are 0; tests change them.
-fn copy_2d(
+pub(super) fn copy_2d(
     source: (CUmemorytype, u64, usize),
     destination: (CUmemorytype, u64, usize),
     width: usize,
@@ -57,9 +57,7 @@ use CUmemorytype::{
 
 #[test]
 fn a_box_of_two_dimensions_is_uploaded_and_downloaded() {
-    on_either_driver!(Gpu);
-    let context = context(0);
-    let stream = context.new_stream().expect("a stream");
+    let (_context, stream) = on_either_driver!(Gpu; with_stream(0));
     let source = row(24);
     let memory = stream.alloc_zeros::<u8>(64).expect("memory");
     // Rows 1 and 2 of four rows of six bytes, three bytes each, starting at byte 2, to row 1 of
@@ -90,9 +88,7 @@ fn a_box_of_two_dimensions_is_uploaded_and_downloaded() {
 
 #[test]
 fn pitches_have_limits() {
-    on_either_driver!(Gpu);
-    let context = context(0);
-    let stream = context.new_stream().expect("a stream");
+    let (_context, stream) = on_either_driver!(Gpu; with_stream(0));
     let memory = stream.alloc_zeros::<u8>(64).expect("memory");
     let here = address(&memory, &stream);
     let refused = |source_pitch, destination_pitch| {
@@ -119,9 +115,7 @@ fn copy_3d(source: CUmemorytype, destination: CUmemorytype) -> CUDA_MEMCPY3D {
 
 #[test]
 fn a_box_of_three_dimensions_is_uploaded_and_downloaded() {
-    on_either_driver!(Gpu);
-    let context = context(0);
-    let stream = context.new_stream().expect("a stream");
+    let (_context, stream) = on_either_driver!(Gpu; with_stream(0));
     let (source, mut down) = (row(24), vec![0_u8; 24]);
     let memory = stream.alloc_zeros::<u8>(8).expect("memory");
     // Of two slices of three rows of four bytes: rows 1 and 2, bytes 2 and 3 of both slices.
@@ -147,9 +141,7 @@ fn a_box_of_three_dimensions_is_uploaded_and_downloaded() {
 
 #[test]
 fn a_box_of_three_dimensions_moves_within_a_device() {
-    on_either_driver!(Gpu);
-    let context = context(0);
-    let stream = context.new_stream().expect("a stream");
+    let (_context, stream) = on_either_driver!(Gpu; with_stream(0));
     let source = stream.clone_htod(&row(60)).expect("a copy");
     let destination = stream.alloc_zeros::<u8>(8).expect("memory");
     // Of three slices of four rows of five bytes: slices 1 and 2, rows 2 and 3, bytes 1 and 2.
@@ -159,9 +151,7 @@ fn a_box_of_three_dimensions_moves_within_a_device() {
     (copy.dstDevice, copy.dstPitch, copy.dstHeight) = (address(&destination, &stream), 2, 2);
     (copy.WidthInBytes, copy.Height, copy.Depth) = (2, 2, 2);
     // SAFETY: both boxes lie in live memory.
-    unsafe { sys::cuMemcpy3DAsync_v2(&raw const copy, stream.cu_stream()) }
-        .result()
-        .expect("a copy");
+    done(unsafe { sys::cuMemcpy3DAsync_v2(&raw const copy, stream.cu_stream()) });
     assert_eq!(stream.clone_dtoh(&destination).expect("a copy"), [31, 32, 36, 37, 51, 52, 56, 57]);
     copy.srcHeight = 3;
     // SAFETY: the driver refuses the copy.
@@ -171,16 +161,12 @@ fn a_box_of_three_dimensions_moves_within_a_device() {
 
 #[test]
 fn fills_repeat_their_pattern() {
-    on_either_driver!(Gpu);
-    let context = context(0);
-    let stream = context.new_stream().expect("a stream");
+    let (_context, stream) = on_either_driver!(Gpu; with_stream(0));
     let memory = stream.alloc_zeros::<u8>(16).expect("memory");
     let here = address(&memory, &stream);
     // SAFETY: the bytes lie within the memory, or the driver refuses the call.
     unsafe {
-        sys::cuMemsetD2D16Async(here, 8, 0x0201, 2, 2, stream.cu_stream())
-            .result()
-            .expect("a fill");
+        done(sys::cuMemsetD2D16Async(here, 8, 0x0201, 2, 2, stream.cu_stream()));
         sys::cuMemsetD8Async(here + 15, 9, 1, stream.cu_stream()).result().expect("a fill");
         assert_eq!(
             code(sys::cuMemsetD32Async(here + 2, 0, 1, stream.cu_stream()).result()),
@@ -217,31 +203,30 @@ fn cross(from: &Arc<CudaContext>, to: &Arc<CudaContext>, on_source: bool) -> Vec
             stream.cu_stream(),
         )
         .expect("a copy");
-        sys::cuMemcpyDtoHAsync_v2(seen.as_mut_ptr().cast(), destination, 8, stream.cu_stream())
-            .result()
-            .expect("a copy");
+        done(sys::cuMemcpyDtoHAsync_v2(
+            seen.as_mut_ptr().cast(),
+            destination,
+            8,
+            stream.cu_stream(),
+        ));
     }
     seen
 }
 
 #[test]
 fn devices_copy_to_each_other_on_either_ones_stream() {
-    on_either_driver!(Gpu);
-    let Some([one, other]) = two_contexts() else { return };
+    let Some([one, other]) = on_either_driver!(Gpu; two_contexts()) else { return };
     assert_eq!(cross(&one, &other, true), row(8));
     assert_eq!(cross(&one, &other, false), row(8));
 }
 
 #[test]
 fn peers_are_enabled_once() {
-    on_either_driver!(Gpu);
-    let Some([one, other]) = two_contexts() else { return };
+    let Some([one, other]) = on_either_driver!(Gpu; two_contexts()) else { return };
     one.bind_to_thread().expect("a context");
     let mut can = 0;
     // SAFETY: the pointer's target lives during the call.
-    unsafe { sys::cuDeviceCanAccessPeer(&raw mut can, one.cu_device(), other.cu_device()) }
-        .result()
-        .expect("both are there");
+    done(unsafe { sys::cuDeviceCanAccessPeer(&raw mut can, one.cu_device(), other.cu_device()) });
     if can == 0 {
         return not_done("the GPUs of this machine cannot access each other's memory");
     }

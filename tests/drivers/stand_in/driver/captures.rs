@@ -6,7 +6,7 @@ use std::sync::Arc;
 use resident::cudarc::driver::sys::{self, CUresult, CUstreamCaptureMode as Mode};
 use resident::cudarc::driver::{CudaContext, CudaStream, DriverError, result};
 
-use support::own_process;
+use support::in_own_process;
 
 use crate::driver::choice::context;
 use crate::shared::code;
@@ -61,8 +61,7 @@ fn pinned(context: &Arc<CudaContext>) -> impl FnOnce() -> Outcome + Send {
 #[test]
 fn a_global_capture_refuses_some_calls_of_other_threads_and_is_ended_by_them() {
     on_either_driver!(Gpu);
-    own_process!();
-    let context = context(10);
+    let context = in_own_process!(context(10));
     let stream = context.new_stream().expect("a stream");
     let global = Mode::CU_STREAM_CAPTURE_MODE_GLOBAL;
     for [called, ended] in [
@@ -77,8 +76,7 @@ fn a_global_capture_refuses_some_calls_of_other_threads_and_is_ended_by_them() {
 #[test]
 fn threads_in_another_mode_do_not_disturb_it() {
     on_either_driver!(Gpu);
-    own_process!();
-    let context = context(11);
+    let context = in_own_process!(context(11));
     let stream = context.new_stream().expect("a stream");
     for mode in [Mode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, Mode::CU_STREAM_CAPTURE_MODE_RELAXED] {
         for outcomes in [
@@ -103,8 +101,7 @@ fn threads_in_another_mode_do_not_disturb_it() {
 #[test]
 fn a_wait_for_the_context_ends_a_capture_in_any_mode() {
     on_either_driver!(Gpu);
-    own_process!();
-    let context = context(12);
+    let context = in_own_process!(context(12));
     let relaxed = Mode::CU_STREAM_CAPTURE_MODE_RELAXED;
     let [called, ended] = beside_a_capture(&context, relaxed, || context.synchronize());
     assert_eq!(code(called), CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
@@ -114,8 +111,7 @@ fn a_wait_for_the_context_ends_a_capture_in_any_mode() {
 #[test]
 fn a_mode_is_that_of_a_thread() {
     on_either_driver!(Gpu);
-    own_process!();
-    let _context = context(13);
+    let _context = in_own_process!(context(13));
     let (global, relaxed) =
         (Mode::CU_STREAM_CAPTURE_MODE_GLOBAL, Mode::CU_STREAM_CAPTURE_MODE_RELAXED);
     assert_eq!(exchange(relaxed), global);

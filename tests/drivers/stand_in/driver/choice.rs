@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use resident::cudarc::driver::{CudaContext, CudaFunction, sys};
+use resident::cudarc::driver::{CudaContext, CudaFunction, CudaStream, sys};
 use resident::cudarc::nvrtc;
 use support::own_process;
 
@@ -28,15 +28,18 @@ pub(crate) enum Need {
 }
 
 /// The first line of each test of a driver. On a real driver it runs the test in another process.
+/// Its value is what the test begins with.
 macro_rules! on_either_driver {
     ($($need:ident),+) => {
-        if crate::driver::choice::has_run(
-            support::test_name!(),
-            &[$(crate::driver::choice::Need::$need),+],
-        ) {
+        on_either_driver!($($need),+; ())
+    };
+    ($($need:ident),+; $beginning:expr) => {{
+        let needs = [$(crate::driver::choice::Need::$need),+];
+        if crate::driver::choice::has_run(support::test_name!(), &needs) {
             return;
         }
-    };
+        $beginning
+    }};
 }
 
 pub(crate) fn is_real() -> bool {
@@ -126,6 +129,13 @@ fn stay_loaded(path: OsString) -> Result<(), libloading::Error> {
 /// a real driver has device 0 for each, in a process of its own.
 pub(crate) fn context(ordinal: usize) -> Arc<CudaContext> {
     if is_real() { CudaContext::new(0).expect("a device") } else { shared::context(ordinal) }
+}
+
+/// A context, and a new stream of it.
+pub(crate) fn with_stream(ordinal: usize) -> (Arc<CudaContext>, Arc<CudaStream>) {
+    let context = context(ordinal);
+    let stream = context.new_stream().expect("a stream");
+    (context, stream)
 }
 
 /// Two devices; on a machine with fewer, says so.

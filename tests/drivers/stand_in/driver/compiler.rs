@@ -190,8 +190,7 @@ fn a_virtual_architecture_has_no_cubin_and_a_failure_has_nothing() {
 
 #[test]
 fn what_it_makes_runs_in_the_driver() {
-    on_either_driver!(Gpu, Nvrtc);
-    let context = context(0);
+    let context = on_either_driver!(Gpu, Nvrtc; context(0));
     load_nvrtc();
     let source = "__global__ void turn(int* memory, int added) {
             memory[threadIdx.x] = memory[threadIdx.x] * 10 + added;
@@ -211,8 +210,7 @@ fn what_it_makes_runs_in_the_driver() {
 /// pointers in a struct.
 #[test]
 fn blocks_share_memory_and_launches_share_variables() {
-    on_either_driver!(Gpu, Nvrtc);
-    let context = context(0);
+    let context = on_either_driver!(Gpu, Nvrtc; context(0));
     load_nvrtc();
     let source = "
         struct Ends { const int* from; int* to; };

@@ -5,15 +5,14 @@
 use resident::cudarc::driver::sys::CUresult;
 use resident::cudarc::driver::{DevicePtr, result, sys};
 
-use crate::driver::choice::{context, is_real};
-use crate::shared::{Gate, code};
+use crate::driver::choice::{context, is_real, with_stream};
+use crate::shared::{Gate, code, done};
 
 /// A slice has one event for all its readers. The event of the second reader replaces that of the
 /// first, so a writer waits only for the second reader.
 #[test]
 fn a_writer_overtakes_all_readers_but_the_last() {
-    on_either_driver!(Gpu);
-    let context = context(0);
+    let context = on_either_driver!(Gpu; context(0));
     let [slow, fast, writer] = [(); 3].map(|()| context.new_stream().expect("a stream"));
     let mut source = writer.clone_htod(&[1_u8; 4]).expect("a copy");
     let mut first = slow.alloc_zeros::<u8>(4).expect("memory");
@@ -36,8 +35,7 @@ fn a_writer_overtakes_all_readers_but_the_last() {
 /// Without tracking, a pinned slice's event is not recorded, so reading it does not wait.
 #[test]
 fn b_pinned_memory_is_shown_before_it_is_written() {
-    on_either_driver!(Gpu);
-    let context = context(9);
+    let context = on_either_driver!(Gpu; context(9));
     let stream = context.default_stream();
     let source = stream.clone_htod(&[7_u8]).expect("a copy");
     // SAFETY: the memory is bytes, and in the order that cudarc's tracking promises, the copy below
@@ -57,16 +55,12 @@ fn b_pinned_memory_is_shown_before_it_is_written() {
 /// pageable memory. For registered memory the driver does not wait, so the safe call returns early.
 #[test]
 fn c_a_registered_vector_is_given_back_while_it_is_written() {
-    on_either_driver!(Gpu);
-    let context = context(0);
-    let stream = context.new_stream().expect("a stream");
+    let (_context, stream) = on_either_driver!(Gpu; with_stream(0));
     let source = stream.clone_htod(&[7_u8; 64]).expect("a copy");
     stream.synchronize().expect("all uploads have completed");
     let mut vector = vec![0_u8; 64];
     // SAFETY: the memory is live, and is unregistered below before it is freed.
-    unsafe { sys::cuMemHostRegister_v2(vector.as_mut_ptr().cast(), 64, 0) }
-        .result()
-        .expect("it is pageable memory");
+    done(unsafe { sys::cuMemHostRegister_v2(vector.as_mut_ptr().cast(), 64, 0) });
     let gate = Gate::in_front_of(&stream);
     stream.memcpy_dtoh(&source, &mut vector).expect("a copy");
     assert_eq!(vector, [0; 64], "it should have been [7; 64]");
@@ -74,9 +68,7 @@ fn c_a_registered_vector_is_given_back_while_it_is_written() {
     stream.synchronize().expect("the work is complete now");
     assert_eq!(vector, [7; 64]);
     // SAFETY: registered above.
-    unsafe { sys::cuMemHostUnregister(vector.as_mut_ptr().cast()) }
-        .result()
-        .expect("it is registered");
+    done(unsafe { sys::cuMemHostUnregister(vector.as_mut_ptr().cast()) });
 }
 
 /// With one stream, cudarc does not make the context current when it drops a slice. On another
@@ -84,8 +76,7 @@ fn c_a_registered_vector_is_given_back_while_it_is_written() {
 /// error.
 #[test]
 fn d_a_drop_on_a_fresh_thread_leaks_and_fails_another_call() {
-    on_either_driver!(Gpu);
-    let context = context(10);
+    let context = on_either_driver!(Gpu; context(10));
     let stream = context.default_stream();
     let memory = stream.alloc_zeros::<u8>(1000).expect("memory");
     let address = { memory.device_ptr(&stream).0 };

@@ -10,9 +10,10 @@ use resident::cudarc::driver::{
 };
 use support::own_process::HANG_LIMIT;
 
-use crate::driver::choice::{context, function};
+use crate::driver::boxes::copy_2d;
+use crate::driver::choice::{context, function, with_stream};
 use crate::kernels::threads;
-use crate::shared::{Gate, code};
+use crate::shared::{Gate, code, done};
 
 /// Launches the kernel that writes to an address at which there is no memory.
 fn go_astray(stream: &Arc<CudaStream>, astray: &CudaFunction) {
@@ -22,9 +23,7 @@ fn go_astray(stream: &Arc<CudaStream>, astray: &CudaFunction) {
 
 #[test]
 fn an_illegal_address_loses_the_context() {
-    on_either_driver!(Gpu);
-    let context = context(1);
-    let stream = context.new_stream().expect("a stream");
+    let (context, stream) = on_either_driver!(Gpu; with_stream(1));
     go_astray(&stream, &function(&context, "astray"));
     assert_eq!(code(stream.synchronize()), CUresult::CUDA_ERROR_ILLEGAL_ADDRESS);
     assert_eq!(code(stream.synchronize()), CUresult::CUDA_ERROR_ILLEGAL_ADDRESS, "each time");
@@ -38,9 +37,7 @@ fn an_illegal_address_loses_the_context() {
 
 #[test]
 fn a_lost_context_copies_nothing() {
-    on_either_driver!(Gpu);
-    let context = context(3);
-    let stream = context.new_stream().expect("a stream");
+    let (context, stream) = on_either_driver!(Gpu; with_stream(3));
     let (astray, scale) = (function(&context, "astray"), function(&context, "scale"));
     let mut memory = stream.clone_htod(&[1.0_f32]).expect("a copy");
     let address = { memory.device_ptr(&stream).0 };
@@ -73,17 +70,18 @@ unsafe extern "C" fn never(_data: *mut std::ffi::c_void) {
 
 #[test]
 fn a_callback_is_given_failures_and_a_host_function_is_not_called() {
-    on_either_driver!(Gpu);
-    let context = context(11);
-    let stream = context.new_stream().expect("a stream");
+    let (context, stream) = on_either_driver!(Gpu; with_stream(11));
     let astray = function(&context, "astray");
     let gate = Gate::in_front_of(&stream);
     go_astray(&stream, &astray);
     // SAFETY: the functions take no data.
     unsafe {
-        sys::cuStreamAddCallback(stream.cu_stream(), Some(keep_status), std::ptr::null_mut(), 0)
-            .result()
-            .expect("a callback");
+        done(sys::cuStreamAddCallback(
+            stream.cu_stream(),
+            Some(keep_status),
+            std::ptr::null_mut(),
+            0,
+        ));
         result::stream::launch_host_function(stream.cu_stream(), never, std::ptr::null_mut())
             .expect("a host function");
     }
@@ -124,8 +122,7 @@ impl Counter {
 
 #[test]
 fn work_behind_the_failure_does_not_run_whatever_stream_it_is_in() {
-    on_either_driver!(Gpu);
-    let context = context(12);
+    let context = on_either_driver!(Gpu; context(12));
     let (astray, counted) = (function(&context, "astray"), function(&context, "counted"));
     let counter = Counter::new(&context);
     let [stream, other] = [(); 2].map(|()| context.new_stream().expect("a stream"));
@@ -153,8 +150,7 @@ unsafe extern "C" fn note_end(
 
 #[test]
 fn no_copy_to_the_host_lands_once_the_loss_is_reported() {
-    on_either_driver!(Gpu);
-    let context = context(16);
+    let context = on_either_driver!(Gpu; context(16));
     let astray = function(&context, "astray");
     let host = Counter::new(&context);
     let [stream, other] = [(); 2].map(|()| context.new_stream().expect("a stream"));
@@ -163,12 +159,8 @@ fn no_copy_to_the_host_lands_once_the_loss_is_reported() {
     let address = { memory.device_ptr(&other).0 };
     // SAFETY: live memory of four bytes each. The callback takes no data.
     unsafe {
-        sys::cuMemcpyDtoHAsync_v2(host.0.cast(), address, 4, other.cu_stream())
-            .result()
-            .expect("a copy");
-        sys::cuStreamAddCallback(other.cu_stream(), Some(note_end), std::ptr::null_mut(), 0)
-            .result()
-            .expect("a callback");
+        done(sys::cuMemcpyDtoHAsync_v2(host.0.cast(), address, 4, other.cu_stream()));
+        done(sys::cuStreamAddCallback(other.cu_stream(), Some(note_end), std::ptr::null_mut(), 0));
     }
     go_astray(&stream, &astray);
     assert_eq!(code(stream.synchronize()), CUresult::CUDA_ERROR_ILLEGAL_ADDRESS);
@@ -200,29 +192,12 @@ fn a_copy_to_the_host_that_runs_ends_before_the_loss_is_reported() {
         // SAFETY: an element of the memory, which the copy may be writing.
         unsafe { host.add(index).read_volatile() }
     };
-    let rows = sys::CUDA_MEMCPY2D {
-        srcXInBytes: 0,
-        srcY: 0,
-        srcMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_DEVICE,
-        srcHost: std::ptr::null(),
-        srcDevice: { memory.device_ptr(&other).0 },
-        srcArray: std::ptr::null_mut(),
-        srcPitch: 8,
-        dstXInBytes: 0,
-        dstY: 0,
-        dstMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_HOST,
-        dstHost: host.cast(),
-        dstDevice: 0,
-        dstArray: std::ptr::null_mut(),
-        dstPitch: 4,
-        WidthInBytes: 4,
-        Height: ROWS,
-    };
+    let to = (sys::CUmemorytype::CU_MEMORYTYPE_HOST, host.expose_provenance() as u64, 4);
+    let from = { memory.device_ptr(&other).0 };
+    let rows = copy_2d((sys::CUmemorytype::CU_MEMORYTYPE_DEVICE, from, 8), to, 4, ROWS);
     other.synchronize().expect("the memory is ready");
     // SAFETY: both boxes lie in live memory.
-    unsafe { sys::cuMemcpy2DAsync_v2(&raw const rows, other.cu_stream()) }
-        .result()
-        .expect("a copy");
+    done(unsafe { sys::cuMemcpy2DAsync_v2(&raw const rows, other.cu_stream()) });
     while element(0) == 0 {
         std::hint::spin_loop();
     }

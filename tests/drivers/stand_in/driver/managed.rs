@@ -6,15 +6,11 @@ use resident::cudarc::driver::sys::{
 };
 use resident::cudarc::driver::{CudaContext, DriverError};
 
-use crate::driver::choice::context;
-use crate::shared::code;
+use crate::driver::choice::{context, with_stream};
+use crate::shared::{code, done, ok};
 
 /// `CU_DEVICE_CPU`.
 const HOST: i32 = -1;
-
-fn ok(outcome: CUresult) -> Result<(), DriverError> {
-    outcome.result()
-}
 
 /// Managed memory of this many bytes, unless the machine's device has none that the host can use
 /// beside it.
@@ -45,12 +41,10 @@ fn location(place: i32) -> sys::CUmemLocation {
 
 #[test]
 fn host_and_device_access_managed_memory() {
-    on_either_driver!(Gpu);
-    let context = context(0);
-    let stream = context.new_stream().expect("a stream");
+    let (context, stream) = on_either_driver!(Gpu; with_stream(0));
     let Some(address) = managed(&context, 4096) else { return };
     // SAFETY: the memory is live and has this many bytes.
-    ok(unsafe { sys::cuMemsetD8Async(address, 7, 4096, stream.cu_stream()) }).expect("a fill");
+    done(unsafe { sys::cuMemsetD8Async(address, 7, 4096, stream.cu_stream()) });
     prefetch(address, 4096, HOST).expect("the whole range");
     stream.synchronize().expect("it is filled");
     let start = std::ptr::with_exposed_provenance_mut::<u8>(address as usize);
@@ -62,8 +56,7 @@ fn host_and_device_access_managed_memory() {
 
 #[test]
 fn ranges_outside_managed_memory_are_refused() {
-    on_either_driver!(Gpu);
-    let context = context(0);
+    let context = on_either_driver!(Gpu; context(0));
     let Some(address) = managed(&context, 4096) else { return };
     prefetch(address, 4096, 0).expect("the whole range");
     prefetch(address + 1000, 96, 0).expect("a part");
@@ -80,12 +73,11 @@ fn ranges_outside_managed_memory_are_refused() {
 
 #[test]
 fn advice_is_kept_until_it_is_withdrawn() {
-    on_either_driver!(Gpu);
-    let context = context(0);
+    let context = on_either_driver!(Gpu; context(0));
     let Some(address) = managed(&context, 4096) else { return };
     let advise = |advice| {
         // SAFETY: the driver checks the range.
-        ok(unsafe { sys::cuMemAdvise_v2(address, 4096, advice, location(0)) }).expect("a range");
+        done(unsafe { sys::cuMemAdvise_v2(address, 4096, advice, location(0)) });
     };
     let preferred = || {
         let attribute = CUmem_range_attribute::CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION;

@@ -4,15 +4,11 @@ use std::ffi::c_void;
 use std::sync::mpsc;
 
 use resident::cudarc::driver::sys::{self, CUmemPool_attribute, CUresult};
-use resident::cudarc::driver::{CudaContext, DriverError, PushKernelArg, result};
+use resident::cudarc::driver::{CudaContext, PushKernelArg, result};
 
-use crate::driver::choice::{context, function, is_real};
+use crate::driver::choice::{context, function, is_real, with_stream};
 use crate::kernels::threads;
-use crate::shared::{Gate, code};
-
-fn ok(outcome: CUresult) -> Result<(), DriverError> {
-    outcome.result()
-}
+use crate::shared::{Gate, code, done, ok};
 
 /// Pinned memory from the driver.
 fn locked(len_bytes: usize) -> *mut u8 {
@@ -22,9 +18,7 @@ fn locked(len_bytes: usize) -> *mut u8 {
 
 #[test]
 fn ordinary_memory_may_be_written_again_at_once() {
-    on_either_driver!(Gpu);
-    let context = context(0);
-    let stream = context.new_stream().expect("a stream");
+    let (_context, stream) = on_either_driver!(Gpu; with_stream(0));
     let memory = stream.alloc_zeros::<u32>(4).expect("memory");
     let gate = Gate::in_front_of(&stream);
     let mut source = vec![1_u32, 2, 3, 4];
@@ -38,9 +32,7 @@ fn ordinary_memory_may_be_written_again_at_once() {
 
 #[test]
 fn pinned_memory_is_read_when_the_copy_runs() {
-    on_either_driver!(Gpu);
-    let context = context(0);
-    let stream = context.new_stream().expect("a stream");
+    let (_context, stream) = on_either_driver!(Gpu; with_stream(0));
     let memory = stream.alloc_zeros::<u8>(1).expect("memory");
     let address = { resident::cudarc::driver::DevicePtr::device_ptr(&memory, &stream).0 };
     let source = locked(1);
@@ -66,9 +58,7 @@ fn pinned_memory_is_read_when_the_copy_runs() {
 
 #[test]
 fn a_copy_to_pinned_memory_returns_before_it_runs_and_one_to_pageable_memory_does_not() {
-    on_either_driver!(Gpu);
-    let context = context(0);
-    let stream = context.new_stream().expect("a stream");
+    let (context, stream) = on_either_driver!(Gpu; with_stream(0));
     let memory = stream.clone_htod(&[7_u8]).expect("a copy");
     stream.synchronize().expect("it is there");
     let address = { resident::cudarc::driver::DevicePtr::device_ptr(&memory, &stream).0 };
@@ -77,8 +67,7 @@ fn a_copy_to_pinned_memory_returns_before_it_runs_and_one_to_pageable_memory_doe
     unsafe { destination.write(0) };
     let gate = Gate::in_front_of(&stream);
     // SAFETY: each address is that of live memory of one byte.
-    ok(unsafe { sys::cuMemcpyDtoHAsync_v2(destination.cast(), address, 1, stream.cu_stream()) })
-        .expect("a copy");
+    done(unsafe { sys::cuMemcpyDtoHAsync_v2(destination.cast(), address, 1, stream.cu_stream()) });
     // SAFETY: the gate delays the copy.
     assert_eq!(unsafe { destination.read() }, 0, "the call returned before the copy");
     let (sender, arrived) = mpsc::channel();
@@ -105,28 +94,26 @@ fn a_copy_to_pinned_memory_returns_before_it_runs_and_one_to_pageable_memory_doe
 
 #[test]
 fn memory_of_the_caller_can_be_pinned_once() {
-    on_either_driver!(Gpu);
-    let context = context(0);
+    let context = on_either_driver!(Gpu; context(0));
     context.bind_to_thread().expect("a context");
     let mut memory = vec![0_u64; 1024];
     let start: *mut c_void = memory.as_mut_ptr().cast();
     // SAFETY: this is memory of the test, which is live until it is unregistered.
     unsafe {
-        ok(sys::cuMemHostRegister_v2(start, 4096, 0)).expect("it is pageable memory");
+        done(sys::cuMemHostRegister_v2(start, 4096, 0));
         assert_eq!(
             code(ok(sys::cuMemHostRegister_v2(start.byte_add(4000), 200, 0))),
             CUresult::CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED
         );
         let mut address = 0;
-        ok(sys::cuMemHostGetDevicePointer_v2(&raw mut address, start.byte_add(8), 0))
-            .expect("it is mapped");
+        done(sys::cuMemHostGetDevicePointer_v2(&raw mut address, start.byte_add(8), 0));
         assert_eq!(address, start.addr() as u64 + 8);
         assert_eq!(
             code(ok(sys::cuMemFreeHost(start))),
             CUresult::CUDA_ERROR_INVALID_VALUE,
             "the driver did not allocate it"
         );
-        ok(sys::cuMemHostUnregister(start)).expect("it is registered");
+        done(sys::cuMemHostUnregister(start));
         assert_eq!(
             code(ok(sys::cuMemHostUnregister(start))),
             CUresult::CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED
@@ -143,9 +130,7 @@ fn pages(memory: &mut Vec<u8>, count: usize) -> *mut u8 {
 
 #[test]
 fn two_registrations_share_a_page_and_no_copy_spans_them() {
-    on_either_driver!(Gpu);
-    let context = context(0);
-    let stream = context.new_stream().expect("a stream");
+    let (_context, stream) = on_either_driver!(Gpu; with_stream(0));
     let device = stream.alloc_zeros::<u8>(8192).expect("memory");
     let address = { resident::cudarc::driver::DevicePtr::device_ptr(&device, &stream).0 };
     let mut memory = Vec::new();
@@ -175,17 +160,14 @@ fn two_registrations_share_a_page_and_no_copy_spans_them() {
     assert_eq!(code(copy(2500, 1000)), CUresult::CUDA_ERROR_INVALID_VALUE, "half of it pageable");
     for offset in [100, 2000] {
         // SAFETY: registered above, and nothing uses it any more.
-        ok(unsafe { sys::cuMemHostUnregister(start.wrapping_add(offset).cast()) })
-            .expect("registered");
+        done(unsafe { sys::cuMemHostUnregister(start.wrapping_add(offset).cast()) });
     }
     copy(1000, 1500).expect("pageable memory");
 }
 
 #[test]
 fn pointers_tell_what_they_are() {
-    on_either_driver!(Gpu);
-    let context = context(0);
-    let stream = context.new_stream().expect("a stream");
+    let (context, stream) = on_either_driver!(Gpu; with_stream(0));
     let memory = stream.alloc_zeros::<u8>(100).expect("memory");
     let address = { resident::cudarc::driver::DevicePtr::device_ptr(&memory, &stream).0 };
     let attribute = |attribute, address| {
@@ -214,8 +196,7 @@ fn pointers_tell_what_they_are() {
 
 #[test]
 fn what_is_freed_twice_or_in_the_middle_is_no_memory() {
-    on_either_driver!(Gpu);
-    let context = context(0);
+    let context = on_either_driver!(Gpu; context(0));
     context.bind_to_thread().expect("a context");
     // SAFETY: freed memory is not used; invalid frees are refused.
     unsafe {
@@ -233,9 +214,7 @@ fn what_is_freed_twice_or_in_the_middle_is_no_memory() {
 
 #[test]
 fn a_pool_keeps_what_its_threshold_allows() {
-    on_either_driver!(Gpu);
-    let context = context(6);
-    let stream = context.new_stream().expect("a stream");
+    let (context, stream) = on_either_driver!(Gpu; with_stream(6));
     let pool = new_pool(context.cu_device());
     let reserved = || {
         let mut value = 0_u64;
@@ -309,8 +288,7 @@ fn a_context_that_is_released_gives_everything_back() {
 
 #[test]
 fn a_kernel_may_access_pinned_memory() {
-    on_either_driver!(Gpu);
-    let context = context(0);
+    let context = on_either_driver!(Gpu; context(0));
     let scale = function(&context, "scale");
     let stream = context.new_stream().expect("a stream");
     let memory = locked(8).cast::<f32>();
@@ -318,8 +296,7 @@ fn a_kernel_may_access_pinned_memory() {
     unsafe { std::ptr::copy_nonoverlapping([1.5_f32, 2.5].as_ptr(), memory, 2) };
     let mut address = 0;
     // SAFETY: the pointer's target lives during the call.
-    ok(unsafe { sys::cuMemHostGetDevicePointer_v2(&raw mut address, memory.cast(), 0) })
-        .expect("it is mapped");
+    done(unsafe { sys::cuMemHostGetDevicePointer_v2(&raw mut address, memory.cast(), 0) });
     let mut launch = stream.launch_builder(&scale);
     launch.arg(&address).arg(&2.0_f32);
     // SAFETY: the kernel accesses only the memory of its argument.

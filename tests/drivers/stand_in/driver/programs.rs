@@ -9,15 +9,13 @@ use resident::cudarc::driver::{
 };
 use resident::cudarc::nvrtc::Ptx;
 
-use crate::driver::choice::{context, function, is_real, not_done, two_contexts};
+use crate::driver::choice::{context, function, is_real, not_done, two_contexts, with_stream};
 use crate::kernels::{PTX, threads};
 use crate::shared::{Gate, code};
 
 #[test]
 fn a_kernel_of_a_ptx_text_runs() {
-    on_either_driver!(Gpu);
-    let context = context(0);
-    let stream = context.new_stream().expect("a stream");
+    let (context, stream) = on_either_driver!(Gpu; with_stream(0));
     let scale = function(&context, "scale");
     let mut memory = stream.clone_htod(&[1.0_f32, 2.0, 3.0]).expect("a copy");
     let mut launch = stream.launch_builder(&scale);
@@ -29,8 +27,7 @@ fn a_kernel_of_a_ptx_text_runs() {
 
 #[test]
 fn a_kernel_gets_the_launch_as_it_was_asked_for() {
-    on_either_driver!(Gpu);
-    let context = context(0);
+    let context = on_either_driver!(Gpu; context(0));
     let stream = context.default_stream();
     let shaped = function(&context, "shaped");
     let mut seen = stream.alloc_zeros::<u32>(7).expect("memory");
@@ -44,8 +41,7 @@ fn a_kernel_gets_the_launch_as_it_was_asked_for() {
 
 #[test]
 fn grids_blocks_and_shared_memory_have_limits() {
-    on_either_driver!(Gpu);
-    let context = context(0);
+    let context = on_either_driver!(Gpu; context(0));
     let scale = function(&context, "scale");
     let stream = context.default_stream();
     let mut memory = stream.alloc_zeros::<f32>(1024).expect("memory");
@@ -77,8 +73,7 @@ fn grids_blocks_and_shared_memory_have_limits() {
 
 #[test]
 fn what_is_no_module_is_refused_by_kind() {
-    on_either_driver!(Gpu);
-    let context = context(0);
+    let context = on_either_driver!(Gpu; context(0));
     let load = |text: &str| code(context.load_module(Ptx::from_src(text)).map(drop));
     assert_eq!(load("this is text"), CUresult::CUDA_ERROR_INVALID_PTX);
     assert_eq!(load("\u{1}\u{2}"), CUresult::CUDA_ERROR_INVALID_IMAGE);
@@ -96,8 +91,7 @@ fn what_is_no_module_is_refused_by_kind() {
 
 #[test]
 fn parameters_have_sizes_and_places() {
-    on_either_driver!(Gpu);
-    let context = context(0);
+    let context = on_either_driver!(Gpu; context(0));
     let text = ".version 7.0\n.target sm_70\n.address_size 64\n\
         .entry f(.param .u32 a, .param .u64 .ptr .global \
         .align 4 b, // c\n.param .align 8 .b8 c[40]) { ret; }";
@@ -121,8 +115,7 @@ fn parameters_have_sizes_and_places() {
 
 #[test]
 fn a_thread_without_a_context_gets_an_error() {
-    on_either_driver!(Gpu);
-    let context = context(0);
+    let context = on_either_driver!(Gpu; context(0));
     let outcome = std::thread::spawn(|| {
         // SAFETY: the call is refused before it allocates.
         unsafe { result::malloc_sync(16) }
@@ -151,8 +144,7 @@ fn a_stale_context_differs_from_none() {
 
 #[test]
 fn handles_of_another_context_are_refused() {
-    on_either_driver!(Gpu);
-    let Some([one, other]) = two_contexts() else { return };
+    let Some([one, other]) = on_either_driver!(Gpu; two_contexts()) else { return };
     let (stream, event) =
         (one.new_stream().expect("a stream"), one.new_event(None).expect("an event"));
     other.bind_to_thread().expect("a context");
@@ -177,9 +169,7 @@ fn handles_of_another_context_are_refused() {
 
 #[test]
 fn nothing_is_an_invalid_size_to_allocate_and_a_legal_one_to_copy() {
-    on_either_driver!(Gpu);
-    let context = context(0);
-    let stream = context.new_stream().expect("a stream");
+    let (_context, stream) = on_either_driver!(Gpu; with_stream(0));
     // SAFETY: nothing is allocated, and nothing is copied.
     unsafe {
         assert_eq!(code(result::malloc_sync(0).map(drop)), CUresult::CUDA_ERROR_INVALID_VALUE);
@@ -193,9 +183,7 @@ fn nothing_is_an_invalid_size_to_allocate_and_a_legal_one_to_copy() {
 
 #[test]
 fn out_of_memory_is_an_error_and_nothing_more() {
-    on_either_driver!(Gpu);
-    let context = context(0);
-    let stream = context.new_stream().expect("a stream");
+    let (_context, stream) = on_either_driver!(Gpu; with_stream(0));
     // SAFETY: the call is refused.
     let refused = unsafe { stream.alloc::<u8>(1 << 44) };
     assert_eq!(code(refused.map(drop)), CUresult::CUDA_ERROR_OUT_OF_MEMORY);
@@ -205,8 +193,7 @@ fn out_of_memory_is_an_error_and_nothing_more() {
 
 #[test]
 fn events_order_streams_and_carry_time() {
-    on_either_driver!(Gpu);
-    let context = context(0);
+    let context = on_either_driver!(Gpu; context(0));
     let scale = function(&context, "scale");
     let (one, other) =
         (context.new_stream().expect("a stream"), context.new_stream().expect("a stream"));
@@ -230,8 +217,7 @@ fn events_order_streams_and_carry_time() {
 
 #[test]
 fn devices_have_numbers_and_codes_have_texts() {
-    on_either_driver!(Gpu);
-    let _context = context(0);
+    let _context = on_either_driver!(Gpu; context(0));
     assert_eq!(code(CudaContext::new(99).map(drop)), CUresult::CUDA_ERROR_INVALID_DEVICE);
     assert_eq!(
         DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY).error_string(),
@@ -253,8 +239,7 @@ unsafe extern "C" fn ask_the_driver(data: *mut c_void) {
 
 #[test]
 fn a_host_function_runs_in_its_turn_and_may_not_call_the_driver() {
-    on_either_driver!(Gpu);
-    let context = context(0);
+    let context = on_either_driver!(Gpu; context(0));
     let stream = context.per_thread_stream();
     let gate = Gate::in_front_of(&stream);
     // SAFETY: the function takes a number as data.
@@ -279,8 +264,7 @@ fn result_of_query(stream: &CudaStream) -> Result<(), DriverError> {
 
 #[test]
 fn a_text_that_does_not_load_has_a_log() {
-    on_either_driver!(Gpu);
-    let context = context(0);
+    let context = on_either_driver!(Gpu; context(0));
     context.bind_to_thread().expect("a context");
     let mut module = std::ptr::null_mut();
     let mut log = [0xFF_u8; 20];

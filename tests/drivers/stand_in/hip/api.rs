@@ -9,15 +9,22 @@ use resident_stand_in_hip::Settings;
 /// A stream, an event, a module, a function, a pool or a program.
 pub(super) type Handle = u64;
 
-/// Declares functions of a library as fields of a table.
+/// Declares functions of a library as fields of a table. Those of which the types say all that the
+/// manual requires are safe: the stand-ins look up handles and addresses of devices.
 macro_rules! tables {
-    ($(#[doc = $doc:literal] $table:ident from $file:literal {
-        $($name:ident($($kind:ty),* $(,)?);)*
-    })*) => {$(
+    ($(
+        #[doc = $doc:literal]
+        $table:ident from $file:literal {
+            $($safe:ident($($safe_kind:ty),* $(,)?);)*
+        } unsafe {
+            $($name:ident($($kind:ty),* $(,)?);)*
+        }
+    )*) => {$(
         #[doc = $doc]
         #[allow(non_snake_case, reason = "the names of C")]
         #[derive(Clone, Copy, Debug)]
         pub(super) struct $table {
+            $(pub(super) $safe: extern "C" fn($($safe_kind),*) -> u32,)*
             $(pub(super) $name: unsafe extern "C" fn($($kind),*) -> u32,)*
         }
 
@@ -28,10 +35,16 @@ macro_rules! tables {
 
             /// The functions of a library, which stays loaded.
             pub(super) fn find_in(library: &Library) -> Self {
-                Self {$(
-                    // SAFETY: the functions have these types in HIP's headers.
-                    $name: *unsafe { library.get(stringify!($name)) }.expect("it is exported"),
-                )*}
+                Self {
+                    $(
+                        // SAFETY: the functions have these types in HIP's headers.
+                        $safe: *unsafe { library.get(stringify!($safe)) }.expect("it is exported"),
+                    )*
+                    $(
+                        // SAFETY: as above.
+                        $name: *unsafe { library.get(stringify!($name)) }.expect("it is exported"),
+                    )*
+                }
             }
         }
     )*};
@@ -41,85 +54,87 @@ tables! {
     /// HIP's functions in version 5.2.
     Hip from "libamdhip64.so" {
         hipInit(u32);
-        hipDriverGetVersion(*mut i32);
-        hipRuntimeGetVersion(*mut i32);
-        hipGetDeviceCount(*mut i32);
-        hipGetDevice(*mut i32);
+        hipDriverGetVersion(&mut i32);
+        hipRuntimeGetVersion(&mut i32);
+        hipGetDeviceCount(&mut i32);
+        hipGetDevice(&mut i32);
         hipSetDevice(i32);
-        hipDeviceGet(*mut i32, i32);
-        hipDeviceGetName(*mut u8, i32, i32);
-        hipDeviceGetAttribute(*mut i32, u32, i32);
-        hipGetDeviceProperties(*mut u8, i32);
-        hipDeviceCanAccessPeer(*mut i32, i32, i32);
+        hipDeviceGet(&mut i32, i32);
+        hipDeviceGetAttribute(&mut i32, u32, i32);
+        hipGetDeviceProperties(&mut [u8; 793], i32);
+        hipDeviceCanAccessPeer(&mut i32, i32, i32);
         hipDeviceEnablePeerAccess(i32, u32);
         hipGetLastError();
         hipPeekAtLastError();
-        hipDeviceGetStreamPriorityRange(*mut i32, *mut i32);
-        hipStreamCreateWithFlags(*mut Handle, u32);
-        hipStreamCreateWithPriority(*mut Handle, u32, i32);
+        hipDeviceGetStreamPriorityRange(&mut i32, &mut i32);
+        hipStreamCreateWithFlags(&mut Handle, u32);
+        hipStreamCreateWithPriority(&mut Handle, u32, i32);
         hipStreamDestroy(Handle);
         hipStreamSynchronize(Handle);
         hipStreamQuery(Handle);
         hipStreamWaitEvent(Handle, Handle, u32);
-        hipStreamGetPriority(Handle, *mut i32);
-        hipStreamIsCapturing(Handle, *mut u32);
+        hipStreamGetPriority(Handle, &mut i32);
+        hipStreamIsCapturing(Handle, &mut u32);
         hipStreamBeginCapture(Handle, u32);
-        hipStreamEndCapture(Handle, *mut Handle);
-        hipThreadExchangeStreamCaptureMode(*mut u32);
-        hipStreamAddCallback(
-            Handle, unsafe extern "C" fn(Handle, u32, *mut c_void), *mut c_void, u32);
-        hipEventCreateWithFlags(*mut Handle, u32);
+        hipStreamEndCapture(Handle, &mut Handle);
+        hipThreadExchangeStreamCaptureMode(&mut u32);
+        hipEventCreateWithFlags(&mut Handle, u32);
         hipEventDestroy(Handle);
         hipEventRecord(Handle, Handle);
         hipEventQuery(Handle);
         hipEventSynchronize(Handle);
-        hipEventElapsedTime(*mut f32, Handle, Handle);
-        hipMalloc(*mut u64, usize);
+        hipEventElapsedTime(&mut f32, Handle, Handle);
+        hipMalloc(&mut u64, usize);
         hipFree(u64);
-        hipMallocFromPoolAsync(*mut u64, usize, Handle, Handle);
+        hipMallocFromPoolAsync(&mut u64, usize, Handle, Handle);
         hipFreeAsync(u64, Handle);
-        hipMemPoolCreate(*mut Handle, *const [u32; 22]);
+        hipMemPoolCreate(&mut Handle, &[u32; 22]);
         hipMemPoolDestroy(Handle);
-        hipMemPoolSetAttribute(Handle, u32, *mut c_void);
-        hipMemPoolGetAttribute(Handle, u32, *mut c_void);
-        hipMemPoolSetAccess(Handle, *const [i32; 3], usize);
+        hipMemPoolSetAttribute(Handle, u32, &mut u64);
+        hipMemPoolGetAttribute(Handle, u32, &mut u64);
         hipMemPoolTrimTo(Handle, usize);
-        hipMemGetInfo(*mut usize, *mut usize);
-        hipHostMalloc(*mut u64, usize, u32);
+        hipMemGetInfo(&mut usize, &mut usize);
+        hipHostMalloc(&mut u64, usize, u32);
         hipHostFree(u64);
-        hipHostRegister(u64, usize, u32);
         hipHostUnregister(u64);
-        hipHostGetDevicePointer(*mut u64, u64, u32);
-        hipMallocManaged(*mut u64, usize, u32);
+        hipHostGetDevicePointer(&mut u64, u64, u32);
+        hipMallocManaged(&mut u64, usize, u32);
         hipMemPrefetchAsync(u64, usize, i32, Handle);
         hipMemAdvise(u64, usize, u32, i32);
-        hipPointerGetAttribute(*mut c_void, u32, u64);
-        hipPointerGetAttributes(*mut [u64; 4], u64);
-        hipMemcpyHtoDAsync(u64, u64, usize, Handle);
-        hipMemcpyDtoHAsync(u64, u64, usize, Handle);
+        hipPointerGetAttributes(&mut [u64; 4], u64);
         hipMemcpyDtoDAsync(u64, u64, usize, Handle);
-        hipMemcpyAsync(u64, u64, usize, u32, Handle);
-        hipMemcpy2DAsync(u64, usize, u64, usize, usize, usize, u32, Handle);
-        hipMemcpy3DAsync(*const [u64; 20], Handle);
         hipMemcpyPeerAsync(u64, i32, u64, i32, usize, Handle);
         hipMemsetD8Async(u64, u8, usize, Handle);
         hipMemsetD16Async(u64, u16, usize, Handle);
         hipMemsetD32Async(u64, i32, usize, Handle);
         hipMemset2DAsync(u64, usize, i32, usize, usize, Handle);
+        hipModuleUnload(Handle);
+        hipFuncGetAttribute(&mut i32, u32, Handle);
+        hipModuleOccupancyMaxPotentialBlockSize(&mut i32, &mut i32, Handle, usize, i32);
+    } unsafe {
+        hipDeviceGetName(*mut u8, i32, i32);
+        hipStreamAddCallback(
+            Handle, unsafe extern "C" fn(Handle, u32, *mut c_void), *mut c_void, u32);
+        hipMemPoolSetAccess(Handle, *const [i32; 3], usize);
+        hipHostRegister(u64, usize, u32);
+        hipPointerGetAttribute(*mut c_void, u32, u64);
+        hipMemcpyHtoDAsync(u64, u64, usize, Handle);
+        hipMemcpyDtoHAsync(u64, u64, usize, Handle);
+        hipMemcpyAsync(u64, u64, usize, u32, Handle);
+        hipMemcpy2DAsync(u64, usize, u64, usize, usize, usize, u32, Handle);
+        hipMemcpy3DAsync(*const [u64; 20], Handle);
         hipModuleLoadData(*mut Handle, *const u8);
         hipModuleLoadDataEx(*mut Handle, *const u8, u32, *mut u32, *mut *mut c_void);
-        hipModuleUnload(Handle);
         hipModuleGetFunction(*mut Handle, Handle, *const c_char);
-        hipFuncGetAttribute(*mut i32, u32, Handle);
         hipModuleLaunchKernel(
             Handle, u32, u32, u32, u32, u32, u32, u32, Handle, *const *const c_void,
             *const *const c_void);
-        hipModuleOccupancyMaxPotentialBlockSize(*mut i32, *mut i32, Handle, usize, i32);
     }
 
     /// hiprtc's functions.
     Hiprtc from "libhiprtc.so" {
-        hiprtcVersion(*mut c_int, *mut c_int);
+        hiprtcVersion(&mut c_int, &mut c_int);
+    } unsafe {
         hiprtcCreateProgram(
             *mut Handle, *const c_char, *const c_char, c_int, *const *const c_char,
             *const *const c_char);
@@ -145,6 +160,12 @@ pub(super) fn open(file: &str) -> Library {
 pub(super) fn load(settings: Settings) -> Hip {
     resident_stand_in_hip::load(settings).expect("the stand-in loads");
     Hip::find()
+}
+
+/// As [`load`], with a stream.
+pub(super) fn with_stream(settings: Settings) -> (Hip, Handle) {
+    let hip = load(settings);
+    (hip, hip.stream())
 }
 
 /// The compiler.
@@ -182,9 +203,9 @@ pub(super) fn ok(code: u32) {
 
 /// The result that a call writes.
 #[track_caller]
-pub(super) fn get<T: Default>(call: impl FnOnce(*mut T) -> u32) -> T {
+pub(super) fn get<T: Default>(call: impl FnOnce(&mut T) -> u32) -> T {
     let mut value = T::default();
-    ok(call(&raw mut value));
+    ok(call(&mut value));
     value
 }
 
@@ -201,24 +222,21 @@ pub(super) fn at_mut<T>(values: &mut [T]) -> u64 {
 impl Hip {
     /// A stream that does not wait for the NULL stream.
     pub(super) fn stream(&self) -> Handle {
-        // SAFETY: the function writes one handle.
-        get(|stream| unsafe { (self.hipStreamCreateWithFlags)(stream, 1) })
+        get(|stream| (self.hipStreamCreateWithFlags)(stream, 1))
     }
 
     /// Memory of the current device.
     pub(super) fn memory(&self, len_bytes: usize) -> u64 {
-        // SAFETY: the function writes one address.
-        get(|address| unsafe { (self.hipMalloc)(address, len_bytes) })
+        get(|address| (self.hipMalloc)(address, len_bytes))
     }
 
     /// Memory of the current device with these values, and a wait.
     pub(super) fn upload<T>(&self, values: &[T], stream: Handle) -> u64 {
         let address = self.memory(size_of_val(values));
+        let source = at(values);
         // SAFETY: the values live until the wait ends.
-        unsafe {
-            ok((self.hipMemcpyHtoDAsync)(address, at(values), size_of_val(values), stream));
-            ok((self.hipStreamSynchronize)(stream));
-        }
+        ok(unsafe { (self.hipMemcpyHtoDAsync)(address, source, size_of_val(values), stream) });
+        ok((self.hipStreamSynchronize)(stream));
         address
     }
 
@@ -230,12 +248,10 @@ impl Hip {
         stream: Handle,
     ) -> Vec<T> {
         let mut values = vec![T::default(); len];
+        let (place, len_bytes) = (at_mut(&mut values), size_of_val(&*values));
         // SAFETY: there is room for as many values, which have no invalid bits.
-        unsafe {
-            let len_bytes = size_of_val(&*values);
-            ok((self.hipMemcpyDtoHAsync)(at_mut(&mut values), address, len_bytes, stream));
-            ok((self.hipStreamSynchronize)(stream));
-        }
+        ok(unsafe { (self.hipMemcpyDtoHAsync)(place, address, len_bytes, stream) });
+        ok((self.hipStreamSynchronize)(stream));
         values
     }
 

@@ -1,8 +1,9 @@
 //! Copies of ranges and of boxes, between all kinds of memory, and fills.
 
 use resident_stand_in_hip::Settings;
+use support::in_own_process;
 
-use super::api::{Hip, at, at_mut, load, ok};
+use super::api::{Hip, at, at_mut, load, ok, with_stream};
 
 const INVALID_VALUE: u32 = 1;
 const INVALID_PITCH: u32 = 12;
@@ -21,9 +22,7 @@ fn numbers(len: u8) -> Vec<u8> {
 
 #[test]
 fn ranges_are_copied_in_all_directions() {
-    support::own_process!();
-    let hip = load(Settings::new());
-    let stream = hip.stream();
+    let (hip, stream) = in_own_process!(with_stream(Settings::new()));
     let values = numbers(64);
     let one = hip.upload(&values, stream);
     let two = hip.memory(64);
@@ -40,9 +39,7 @@ fn ranges_are_copied_in_all_directions() {
 
 #[test]
 fn wrong_ranges_and_directions_are_refused() {
-    support::own_process!();
-    let hip = load(Settings::new());
-    let stream = hip.stream();
+    let (hip, stream) = in_own_process!(with_stream(Settings::new()));
     let values = numbers(64);
     let memory = hip.upload(&values, stream);
     // SAFETY: nothing is copied.
@@ -62,9 +59,7 @@ fn wrong_ranges_and_directions_are_refused() {
 
 #[test]
 fn rows_are_copied_between_pitches() {
-    support::own_process!();
-    let hip = load(Settings::new());
-    let stream = hip.stream();
+    let (hip, stream) = in_own_process!(with_stream(Settings::new()));
     let values = numbers(60);
     let memory = hip.upload(&[0_u8; 64], stream);
     let mut back = vec![0xEE_u8; 12];
@@ -102,9 +97,7 @@ fn parameters(
 
 #[test]
 fn boxes_are_copied_in_three_dimensions() {
-    support::own_process!();
-    let hip = load(Settings::new());
-    let stream = hip.stream();
+    let (hip, stream) = in_own_process!(with_stream(Settings::new()));
     // 4 slices of 5 rows of 6 bytes.
     let values = numbers(120);
     let memory = hip.upload(&[0xFF_u8; 128], stream);
@@ -135,19 +128,14 @@ fn boxes_are_copied_in_three_dimensions() {
 
 #[test]
 fn fills_have_patterns_of_one_two_and_four_bytes() {
-    support::own_process!();
-    let hip = load(Settings::new());
-    let stream = hip.stream();
+    let (hip, stream) = in_own_process!(with_stream(Settings::new()));
     let memory = hip.upload(&[0_u8; 32], stream);
-    // SAFETY: the ranges lie in the memory.
-    unsafe {
-        ok((hip.hipMemsetD8Async)(memory, 7, 3, stream));
-        ok((hip.hipMemsetD16Async)(memory + 4, 0x0102, 2, stream));
-        ok((hip.hipMemsetD32Async)(memory + 8, 0x0A0B_0C0D, 1, stream));
-        // Two rows of three bytes, eight apart.
-        ok((hip.hipMemset2DAsync)(memory + 16, 8, 0x1FF, 3, 2, stream));
-        assert_eq!((hip.hipMemsetD32Async)(memory + 1, 0, 1, stream), INVALID_VALUE, "unaligned");
-    }
+    ok((hip.hipMemsetD8Async)(memory, 7, 3, stream));
+    ok((hip.hipMemsetD16Async)(memory + 4, 0x0102, 2, stream));
+    ok((hip.hipMemsetD32Async)(memory + 8, 0x0A0B_0C0D, 1, stream));
+    // Two rows of three bytes, eight apart.
+    ok((hip.hipMemset2DAsync)(memory + 16, 8, 0x1FF, 3, 2, stream));
+    assert_eq!((hip.hipMemsetD32Async)(memory + 1, 0, 1, stream), INVALID_VALUE, "unaligned");
     let expected = [
         [7, 7, 7, 0, 2, 1, 2, 1],
         [0x0D, 0x0C, 0x0B, 0x0A, 0, 0, 0, 0],
@@ -159,18 +147,14 @@ fn fills_have_patterns_of_one_two_and_four_bytes() {
 
 #[test]
 fn peers_exchange_memory_by_ordinals() {
-    support::own_process!();
-    let hip: Hip = load(Settings::new().devices(2));
+    let hip: Hip = in_own_process!(load(Settings::new().devices(2)));
     let stream = hip.stream();
     let memory = hip.upload(&numbers(16), stream);
-    // SAFETY: the ranges lie in memory that lives until the wait ends.
-    unsafe {
-        ok((hip.hipSetDevice)(1));
-        let (there, other) = (hip.memory(16), hip.stream());
-        let copy = hip.hipMemcpyPeerAsync;
-        assert_eq!(copy(there, 0, memory, 1, 16, other), INVALID_VALUE, "swapped");
-        assert_eq!(copy(there, 2, memory, 0, 16, other), INVALID_DEVICE);
-        ok(copy(there, 1, memory, 0, 16, other));
-        assert_eq!(hip.download::<u8>(there, 16, other), numbers(16));
-    }
+    ok((hip.hipSetDevice)(1));
+    let (there, other) = (hip.memory(16), hip.stream());
+    let copy = hip.hipMemcpyPeerAsync;
+    assert_eq!(copy(there, 0, memory, 1, 16, other), INVALID_VALUE, "swapped");
+    assert_eq!(copy(there, 2, memory, 0, 16, other), INVALID_DEVICE);
+    ok(copy(there, 1, memory, 0, 16, other));
+    assert_eq!(hip.download::<u8>(there, 16, other), numbers(16));
 }

@@ -1,6 +1,8 @@
 //! hiprtc: its options, its log, its code.
 
-use super::api::{get, hiprtc};
+use support::in_own_process;
+
+use super::api::{hiprtc, ok};
 
 const COMPILATION: u32 = 6;
 const NOT_VALID: &str = "error 10";
@@ -14,16 +16,10 @@ extern "C" __global__ void __launch_bounds__(64) nothing() {}
 
 #[test]
 fn a_source_becomes_a_code_object() {
-    support::own_process!();
-    let compiler = hiprtc();
-    // SAFETY: the function writes two numbers.
-    let major = get(|major| unsafe {
-        let mut minor = 7;
-        let code = (compiler.hiprtcVersion)(major, &raw mut minor);
-        assert_eq!(minor, 0);
-        code
-    });
-    assert_eq!(major, 9);
+    let compiler = in_own_process!(hiprtc());
+    let (mut major, mut minor) = (7, 7);
+    ok((compiler.hiprtcVersion)(&mut major, &mut minor));
+    assert_eq!((major, minor), (9, 0));
     if !resident_stand_in_hiprtc::compiles() {
         return;
     }
@@ -39,8 +35,7 @@ fn a_source_becomes_a_code_object() {
 
 #[test]
 fn wrong_options_are_refused_as_by_clang() {
-    support::own_process!();
-    let compiler = hiprtc();
+    let compiler = in_own_process!(hiprtc());
     let cases: [(&[&str], &str); 6] = [
         (&[], "Please provide architecture"),
         (&["--gpu-architecture=sm_90"], "invalid target ID 'sm_90'"),
@@ -59,8 +54,7 @@ fn wrong_options_are_refused_as_by_clang() {
 
 #[test]
 fn the_log_names_the_place_of_an_error() {
-    support::own_process!();
-    let compiler = hiprtc();
+    let compiler = in_own_process!(hiprtc());
     if !resident_stand_in_hiprtc::compiles() {
         return;
     }
@@ -73,8 +67,7 @@ fn the_log_names_the_place_of_an_error() {
 
 #[test]
 fn macros_and_the_rounding_of_products_follow_the_options() {
-    support::own_process!();
-    let compiler = hiprtc();
+    let compiler = in_own_process!(hiprtc());
     if !resident_stand_in_hiprtc::compiles() {
         return;
     }

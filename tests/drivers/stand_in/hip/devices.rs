@@ -2,6 +2,7 @@
 //! version of HIP has not.
 
 use resident_stand_in_hip::Settings;
+use support::in_own_process;
 
 use super::api::{get, has, load, ok, text};
 
@@ -15,33 +16,26 @@ const DEBIAN: i32 = 50_221_153;
 
 #[test]
 fn devices_are_counted_and_described() {
-    support::own_process!();
-    let hip = load(Settings::new().devices(2).memory(1 << 20).version(DEBIAN));
-    // SAFETY: the functions write what the pointers have room for.
-    unsafe {
-        ok((hip.hipInit)(0));
-        assert_eq!(get(|count| (hip.hipGetDeviceCount)(count)), 2);
-        assert_eq!(get(|version| (hip.hipRuntimeGetVersion)(version)), DEBIAN);
-        assert_eq!(get(|version| (hip.hipDriverGetVersion)(version)), DEBIAN);
-        assert_eq!(get(|device| (hip.hipDeviceGet)(device, 1)), 1);
-        let mut name = [0_u8; 64];
-        ok((hip.hipDeviceGetName)(name.as_mut_ptr(), 64, 1));
-        assert!(name.starts_with(b"Stand-in AMD GPU 1\0"));
-        let attribute = |number| get(|value| (hip.hipDeviceGetAttribute)(value, number, 0));
-        // Threads of a wavefront, threads of a block, shared memory, versions, pools.
-        let known = [87, 56, 74, 23, 61, 88].map(attribute);
-        assert_eq!(known, [64, 1024, 64 << 10, 9, 0, 1]);
-        let mut value = 0;
-        assert_eq!((hip.hipDeviceGetAttribute)(&raw mut value, 4711, 0), INVALID_VALUE);
-        assert_eq!((hip.hipDeviceGetAttribute)(&raw mut value, 87, 2), INVALID_DEVICE);
-        assert_eq!((hip.hipSetDevice)(2), INVALID_DEVICE);
-        ok((hip.hipSetDevice)(1));
-        assert_eq!(get(|device| (hip.hipGetDevice)(device)), 1);
-    }
-    let other = std::thread::spawn(move || {
-        // SAFETY: the function writes one number.
-        get(|device| unsafe { (hip.hipGetDevice)(device) })
-    });
+    let hip = in_own_process!(load(Settings::new().devices(2).memory(1 << 20).version(DEBIAN)));
+    ok((hip.hipInit)(0));
+    assert_eq!(get(|count| (hip.hipGetDeviceCount)(count)), 2);
+    assert_eq!(get(|version| (hip.hipRuntimeGetVersion)(version)), DEBIAN);
+    assert_eq!(get(|version| (hip.hipDriverGetVersion)(version)), DEBIAN);
+    assert_eq!(get(|device| (hip.hipDeviceGet)(device, 1)), 1);
+    let mut name = [0_u8; 64];
+    // SAFETY: there is room for as many bytes.
+    ok(unsafe { (hip.hipDeviceGetName)(name.as_mut_ptr(), 64, 1) });
+    assert!(name.starts_with(b"Stand-in AMD GPU 1\0"));
+    let attribute = |number| get(|value| (hip.hipDeviceGetAttribute)(value, number, 0));
+    // Threads of a wavefront, threads of a block, shared memory, versions, pools.
+    let known = [87, 56, 74, 23, 61, 88].map(attribute);
+    assert_eq!(known, [64, 1024, 64 << 10, 9, 0, 1]);
+    assert_eq!((hip.hipDeviceGetAttribute)(&mut 0, 4711, 0), INVALID_VALUE);
+    assert_eq!((hip.hipDeviceGetAttribute)(&mut 0, 87, 2), INVALID_DEVICE);
+    assert_eq!((hip.hipSetDevice)(2), INVALID_DEVICE);
+    ok((hip.hipSetDevice)(1));
+    assert_eq!(get(|device| (hip.hipGetDevice)(device)), 1);
+    let other = std::thread::spawn(move || get(|device| (hip.hipGetDevice)(device)));
     assert_eq!(other.join().expect("it ends"), 0, "each thread has its own");
 }
 
@@ -59,8 +53,7 @@ fn properties_have_the_layout_of_hip_5() {
     let settings = Settings::new().version(DEBIAN).architecture("gfx1030").memory(1 << 33);
     let hip = load(settings);
     let mut structure = [0xAA_u8; 793];
-    // SAFETY: the structure of HIP 5.2 has 792 bytes.
-    ok(unsafe { (hip.hipGetDeviceProperties)(structure.as_mut_ptr(), 0) });
+    ok((hip.hipGetDeviceProperties)(&mut structure, 0));
     assert!(starts_with(&structure, 0, b"Stand-in AMD GPU 0\0"));
     assert!(starts_with(&structure, 256, &(1_u64 << 33).to_ne_bytes()), "totalGlobalMem");
     assert_eq!(number(&structure, 276), 32, "warpSize");
@@ -78,11 +71,11 @@ fn properties_have_the_layout_of_hip_5() {
 fn properties_have_the_layout_of_hip_6() {
     support::own_process!();
     load(Settings::new());
-    let properties: unsafe extern "C" fn(*mut u8, i32) -> u32 =
-        super::api::function("hipGetDevicePropertiesR0600");
+    // The structure of HIP 6 has 1472 bytes.
+    type Properties = extern "C" fn(&mut [u8; 1473], i32) -> u32;
+    let properties: Properties = super::api::function("hipGetDevicePropertiesR0600");
     let mut structure = [0xAA_u8; 1473];
-    // SAFETY: the structure of HIP 6 has 1472 bytes.
-    ok(unsafe { properties(structure.as_mut_ptr(), 0) });
+    ok(properties(&mut structure, 0));
     assert!(starts_with(&structure, 288, &(1_u64 << 30).to_ne_bytes()), "totalGlobalMem");
     assert_eq!(number(&structure, 308), 64, "warpSize");
     assert!(starts_with(&structure, 1160, b"gfx90a:sramecc+:xnack-\0"), "gcnArchName");
@@ -110,19 +103,14 @@ fn what_no_version_has_is_absent() {
 
 #[test]
 fn without_devices_only_questions_are_answered() {
-    support::own_process!();
-    let hip = load(Settings::new().devices(0));
+    let hip = in_own_process!(load(Settings::new().devices(0)));
     let mut number = 7;
-    // SAFETY: the functions write what the pointers have room for.
-    unsafe {
-        assert_eq!((hip.hipGetDeviceCount)(&raw mut number), NO_DEVICE);
-        assert_eq!(number, 0);
-        assert_eq!((hip.hipInit)(0), INVALID_DEVICE);
-        assert_eq!((hip.hipSetDevice)(0), INVALID_DEVICE);
-        ok((hip.hipRuntimeGetVersion)(&raw mut number));
-        let mut address = 0;
-        assert_eq!((hip.hipMalloc)(&raw mut address, 8), INVALID_DEVICE);
-    }
+    assert_eq!((hip.hipGetDeviceCount)(&mut number), NO_DEVICE);
+    assert_eq!(number, 0);
+    assert_eq!((hip.hipInit)(0), INVALID_DEVICE);
+    assert_eq!((hip.hipSetDevice)(0), INVALID_DEVICE);
+    ok((hip.hipRuntimeGetVersion)(&mut number));
+    assert_eq!((hip.hipMalloc)(&mut 0, 8), INVALID_DEVICE);
 }
 
 #[test]
@@ -143,48 +131,35 @@ fn errors_have_names_and_texts() {
 
 #[test]
 fn the_last_error_is_that_of_the_last_call_of_the_thread() {
-    support::own_process!();
-    let hip = load(Settings::new());
-    // SAFETY: the calls pass no pointers.
-    unsafe {
-        assert_eq!((hip.hipSetDevice)(9), INVALID_DEVICE);
-        assert_eq!((hip.hipPeekAtLastError)(), INVALID_DEVICE);
-        assert_eq!((hip.hipGetLastError)(), INVALID_DEVICE);
-        assert_eq!((hip.hipGetLastError)(), 0, "it is forgotten");
-        assert_eq!((hip.hipSetDevice)(9), INVALID_DEVICE);
-        ok((hip.hipSetDevice)(0));
-        assert_eq!((hip.hipGetLastError)(), 0, "a success replaces it");
-    }
+    let hip = in_own_process!(load(Settings::new()));
+    assert_eq!((hip.hipSetDevice)(9), INVALID_DEVICE);
+    assert_eq!((hip.hipPeekAtLastError)(), INVALID_DEVICE);
+    assert_eq!((hip.hipGetLastError)(), INVALID_DEVICE);
+    assert_eq!((hip.hipGetLastError)(), 0, "it is forgotten");
+    assert_eq!((hip.hipSetDevice)(9), INVALID_DEVICE);
+    ok((hip.hipSetDevice)(0));
+    assert_eq!((hip.hipGetLastError)(), 0, "a success replaces it");
 }
 
 #[test]
 fn peers_are_enabled_for_the_current_device() {
-    support::own_process!();
-    let hip = load(Settings::new().devices(2));
-    // SAFETY: the function writes one number.
-    unsafe {
-        assert_eq!(get(|can| (hip.hipDeviceCanAccessPeer)(can, 0, 1)), 1);
-        assert_eq!(get(|can| (hip.hipDeviceCanAccessPeer)(can, 0, 0)), 0);
-        ok((hip.hipDeviceEnablePeerAccess)(1, 0));
-        assert_eq!((hip.hipDeviceEnablePeerAccess)(1, 0), ALREADY_ENABLED);
-        assert_eq!((hip.hipDeviceEnablePeerAccess)(0, 0), INVALID_DEVICE);
-        assert_eq!((hip.hipDeviceEnablePeerAccess)(1, 1), INVALID_VALUE);
-    }
+    let hip = in_own_process!(load(Settings::new().devices(2)));
+    assert_eq!(get(|can| (hip.hipDeviceCanAccessPeer)(can, 0, 1)), 1);
+    assert_eq!(get(|can| (hip.hipDeviceCanAccessPeer)(can, 0, 0)), 0);
+    ok((hip.hipDeviceEnablePeerAccess)(1, 0));
+    assert_eq!((hip.hipDeviceEnablePeerAccess)(1, 0), ALREADY_ENABLED);
+    assert_eq!((hip.hipDeviceEnablePeerAccess)(0, 0), INVALID_DEVICE);
+    assert_eq!((hip.hipDeviceEnablePeerAccess)(1, 1), INVALID_VALUE);
 }
 
 #[test]
 fn settings_change_once_nothing_is_left() {
-    support::own_process!();
-    let hip = load(Settings::new());
+    let hip = in_own_process!(load(Settings::new()));
     let (stream, memory) = (hip.stream(), hip.memory(8));
     let fault = resident_stand_in_hip::change(Settings::new().seed(1)).expect_err("in use");
     assert!(fault.contains("in use"), "{fault}");
-    // SAFETY: both exist.
-    unsafe {
-        ok((hip.hipStreamDestroy)(stream));
-        ok((hip.hipFree)(memory));
-    }
+    ok((hip.hipStreamDestroy)(stream));
+    ok((hip.hipFree)(memory));
     resident_stand_in_hip::change(Settings::new().devices(3)).expect("nothing is left");
-    // SAFETY: the function writes one number.
-    assert_eq!(get(|count| unsafe { (hip.hipGetDeviceCount)(count) }), 3);
+    assert_eq!(get(|count| (hip.hipGetDeviceCount)(count)), 3);
 }

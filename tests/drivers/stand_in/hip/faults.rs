@@ -3,8 +3,9 @@
 use resident_stand_in_hip::{
     Settings, fail_any, fail_late, fail_nth, forget_faults, take_calls, take_notes,
 };
+use support::in_own_process;
 
-use super::api::{at, get, load, ok};
+use super::api::{at, get, load, ok, with_stream};
 
 const OUT_OF_MEMORY: u32 = 2;
 const ILLEGAL_ADDRESS: u32 = 700;
@@ -12,13 +13,10 @@ const NOT_SUPPORTED: u32 = 801;
 
 #[test]
 fn calls_are_recorded_under_hips_names() {
-    support::own_process!();
-    let hip = load(Settings::new());
-    let stream = hip.stream();
+    let (hip, stream) = in_own_process!(with_stream(Settings::new()));
     take_calls();
     let memory = hip.upload(&[1_u32, 2], stream);
-    // SAFETY: nothing uses the memory.
-    ok(unsafe { (hip.hipFree)(memory) });
+    ok((hip.hipFree)(memory));
     let calls = take_calls();
     let names: Vec<String> = calls.iter().map(ToString::to_string).collect();
     let expected = [
@@ -33,22 +31,14 @@ fn calls_are_recorded_under_hips_names() {
 
 #[test]
 fn the_nth_call_fails_once() {
-    support::own_process!();
-    let hip = load(Settings::new());
+    let hip = in_own_process!(load(Settings::new()));
     fail_nth("hipMalloc", 2, OUT_OF_MEMORY);
-    let mut address = 0;
-    // SAFETY: the function writes one address.
-    let codes = [(); 3].map(|()| unsafe { (hip.hipMalloc)(&raw mut address, 8) });
+    let codes = [(); 3].map(|()| (hip.hipMalloc)(&mut 0, 8));
     assert_eq!(codes, [0, OUT_OF_MEMORY, 0]);
     fail_any(1, OUT_OF_MEMORY);
-    let mut mode = 0;
-    // SAFETY: the functions write what the pointers have room for.
-    unsafe {
-        ok((hip.hipThreadExchangeStreamCaptureMode)(&raw mut mode));
-        ok((hip.hipGetLastError)());
-        let mut device = 0;
-        assert_eq!((hip.hipGetDevice)(&raw mut device), OUT_OF_MEMORY);
-    }
+    ok((hip.hipThreadExchangeStreamCaptureMode)(&mut 0));
+    ok((hip.hipGetLastError)());
+    assert_eq!((hip.hipGetDevice)(&mut 0), OUT_OF_MEMORY);
     fail_any(1, OUT_OF_MEMORY);
     forget_faults();
     hip.memory(8);
@@ -56,28 +46,20 @@ fn the_nth_call_fails_once() {
 
 #[test]
 fn work_that_fails_late_loses_the_device() {
-    support::own_process!();
-    let hip = load(Settings::new().devices(2));
-    let stream = hip.stream();
+    let (hip, stream) = in_own_process!(with_stream(Settings::new().devices(2)));
     let memory = hip.upload(&[1_u32], stream);
     fail_late(1, ILLEGAL_ADDRESS);
-    // SAFETY: the functions write what the pointers have room for.
-    unsafe {
-        ok((hip.hipMemsetD32Async)(memory, 2, 1, stream));
-        assert_eq!((hip.hipStreamSynchronize)(stream), ILLEGAL_ADDRESS);
-        let mut address = 0;
-        assert_eq!((hip.hipMalloc)(&raw mut address, 8), ILLEGAL_ADDRESS);
-        ok((hip.hipStreamDestroy)(stream));
-        ok((hip.hipSetDevice)(1));
-    }
+    ok((hip.hipMemsetD32Async)(memory, 2, 1, stream));
+    assert_eq!((hip.hipStreamSynchronize)(stream), ILLEGAL_ADDRESS);
+    assert_eq!((hip.hipMalloc)(&mut 0, 8), ILLEGAL_ADDRESS);
+    ok((hip.hipStreamDestroy)(stream));
+    ok((hip.hipSetDevice)(1));
     hip.memory(8);
 }
 
 #[test]
 fn freed_memory_makes_work_fail() {
-    support::own_process!();
-    let hip = load(Settings::new());
-    let stream = hip.stream();
+    let (hip, stream) = in_own_process!(with_stream(Settings::new()));
     let memory = hip.upload(&[1_u32], stream);
     // SAFETY: the stand-in looks addresses up.
     unsafe {
@@ -89,17 +71,12 @@ fn freed_memory_makes_work_fail() {
 
 #[test]
 fn seeds_run_work_only_while_something_waits() {
-    support::own_process!();
-    let hip = load(Settings::new().seed(3));
-    let stream = hip.stream();
+    let (hip, stream) = in_own_process!(with_stream(Settings::new().seed(3)));
     let memory = hip.upload(&[1_u32], stream);
-    // SAFETY: the range lies in the memory.
-    unsafe {
-        ok((hip.hipMemsetD32Async)(memory, 9, 1, stream));
-        let event = get(|event| (hip.hipEventCreateWithFlags)(event, 2));
-        ok((hip.hipEventRecord)(event, stream));
-        ok((hip.hipEventSynchronize)(event));
-    }
+    ok((hip.hipMemsetD32Async)(memory, 9, 1, stream));
+    let event = get(|event| (hip.hipEventCreateWithFlags)(event, 2));
+    ok((hip.hipEventRecord)(event, stream));
+    ok((hip.hipEventSynchronize)(event));
     assert_eq!(hip.download::<u32>(memory, 1, stream), [9]);
 }
 

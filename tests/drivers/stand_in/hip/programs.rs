@@ -5,6 +5,7 @@ use std::ffi::c_void;
 use resident_stand_in_hip::{
     Access, Described, Kind, Length, Parameter, Settings, code_object, register, take_notes,
 };
+use support::in_own_process;
 
 use super::api::{at, get, hiprtc, load, ok};
 
@@ -31,8 +32,7 @@ fn pointer<T>(value: &T) -> *const c_void {
 
 #[test]
 fn a_compiled_kernel_computes() {
-    support::own_process!();
-    let (hip, compiler) = (load(Settings::new()), hiprtc());
+    let (hip, compiler) = in_own_process!((load(Settings::new()), hiprtc()));
     if !resident_stand_in_hiprtc::compiles() {
         return;
     }
@@ -77,8 +77,7 @@ fn a_compiled_kernel_computes() {
 
 #[test]
 fn launches_that_do_not_fit_are_refused() {
-    support::own_process!();
-    let (hip, compiler) = (load(Settings::new()), hiprtc());
+    let (hip, compiler) = in_own_process!((load(Settings::new()), hiprtc()));
     if !resident_stand_in_hiprtc::compiles() {
         return;
     }
@@ -99,24 +98,20 @@ fn launches_that_do_not_fit_are_refused() {
         assert_eq!(hip.launch(axpy, shape, 0, &values), code, "{shape:?}");
     }
     ok(hip.launch(axpy, [1, 64], 0, &values));
-    // SAFETY: the functions write what the pointers have room for.
-    unsafe {
-        let attribute = |number| get(|value| (hip.hipFuncGetAttribute)(value, number, axpy));
-        assert_eq!([attribute(0), attribute(8)], [64, 64 << 10]);
-        let (mut grid, mut block) = (0, 0);
-        let best = hip.hipModuleOccupancyMaxPotentialBlockSize;
-        ok(best(&raw mut grid, &raw mut block, axpy, 0, 0));
-        assert_eq!(block, 64);
-        assert!(grid > 0);
-        ok((hip.hipModuleUnload)(module));
-    }
+    let attribute = |number| get(|value| (hip.hipFuncGetAttribute)(value, number, axpy));
+    assert_eq!([attribute(0), attribute(8)], [64, 64 << 10]);
+    let (mut grid, mut block) = (0, 0);
+    let best = hip.hipModuleOccupancyMaxPotentialBlockSize;
+    ok(best(&mut grid, &mut block, axpy, 0, 0));
+    assert_eq!(block, 64);
+    assert!(grid > 0);
+    ok((hip.hipModuleUnload)(module));
     assert_eq!(hip.launch(axpy, [1, 64], 0, &values), INVALID_HANDLE, "it is unloaded");
 }
 
 #[test]
 fn code_for_another_architecture_is_refused() {
-    support::own_process!();
-    let hip = load(Settings::new().architecture("gfx90a:sramecc+:xnack-"));
+    let hip = in_own_process!(load(Settings::new().architecture("gfx90a:sramecc+:xnack-")));
     let outcome = |target: &str| {
         let image = code_object(target, &[], &[]).expect("a known target");
         hip.module(&image).map(|_| ())
@@ -142,23 +137,20 @@ fn code_for_another_architecture_is_refused() {
 
 #[test]
 fn a_module_belongs_to_the_device_that_loaded_it() {
-    support::own_process!();
-    let hip = load(Settings::new().devices(2));
+    let hip = in_own_process!(load(Settings::new().devices(2)));
     register("noop", &[], |_| Ok(()));
     let described = [Described { name: "noop".into(), parameters: vec![], threads_max: 256 }];
     let image = code_object("gfx90a", &described, &[]).expect("a known target");
     let module = hip.module(&image).expect("a module");
     let noop = hip.function(module, "noop").expect("a function");
     ok(hip.launch(noop, [1, 1], 0, &[]));
-    // SAFETY: the device exists.
-    ok(unsafe { (hip.hipSetDevice)(1) });
+    ok((hip.hipSetDevice)(1));
     assert_eq!(hip.launch(noop, [1, 1], 0, &[]), INVALID_HANDLE);
 }
 
 #[test]
 fn a_host_function_replaces_a_kernel_without_code() {
-    support::own_process!();
-    let hip = load(Settings::new());
+    let hip = in_own_process!(load(Settings::new()));
     let everything = Parameter::Pointer { access: Access::ReadWrite, length: Length::ToEnd };
     register("increase", &[everything, Parameter::Scalar { len_bytes: 4 }], |launch| {
         let by = launch.scalar::<u32>(1);

@@ -4,13 +4,13 @@
 
 use resident::cudarc::driver::{CudaContext, DevicePtr};
 use resident_stand_in_hip::Settings;
+use support::in_own_process;
 
 use super::api::{get, load, ok};
 
 #[test]
 fn each_has_its_own_devices_record_and_faults() {
-    support::own_process!();
-    let hip = load(Settings::new().devices(3).memory(1 << 20));
+    let hip = in_own_process!(load(Settings::new().devices(3).memory(1 << 20)));
     resident_stand_in::load(resident_stand_in::Settings::new().devices(2)).expect("it loads");
     resident_stand_in_hip::fail_nth("hipMalloc", 2, 2);
     let context = CudaContext::new(1).expect("a CUDA device");
@@ -19,8 +19,7 @@ fn each_has_its_own_devices_record_and_faults() {
     let hip_stream = hip.stream();
     let memory = hip.upload(&[4_u32, 5], hip_stream);
     assert_eq!(CudaContext::device_count(), Ok(2));
-    // SAFETY: the function writes one number.
-    assert_eq!(get(|count| unsafe { (hip.hipGetDeviceCount)(count) }), 3);
+    assert_eq!(get(|count| (hip.hipGetDeviceCount)(count)), 3);
     assert_eq!(stream.clone_dtoh(&numbers).expect("a copy"), [1, 2, 3]);
     assert_eq!(hip.download::<u32>(memory, 2, hip_stream), [4, 5]);
     assert_eq!((resident_stand_in::memory_in_use(1), resident_stand_in::memory_in_use(0)), (12, 0));
@@ -30,13 +29,10 @@ fn each_has_its_own_devices_record_and_faults() {
     assert!(!resident_stand_in::calls().iter().any(|call| is_of_hip(&call.name)));
     // An address of the other kind of device is none.
     let foreign = numbers.device_ptr(&stream).0;
-    // SAFETY: the stand-in looks addresses up.
-    assert_eq!(unsafe { (hip.hipFree)(foreign) }, 1);
+    assert_eq!((hip.hipFree)(foreign), 1);
     let mut address = 0;
-    // SAFETY: the function writes one address.
-    assert_eq!(unsafe { (hip.hipMalloc)(&raw mut address, 8) }, 2, "the fault was still there");
-    // SAFETY: the memory exists.
-    ok(unsafe { (hip.hipFree)(memory) });
+    assert_eq!((hip.hipMalloc)(&mut address, 8), 2, "the fault was still there");
+    ok((hip.hipFree)(memory));
 }
 
 #[test]

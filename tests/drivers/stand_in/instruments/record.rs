@@ -5,7 +5,7 @@ use resident::cudarc::driver::{PushKernelArg, result};
 
 use crate::kernels::{registered, threads};
 use crate::shared::context;
-use support::own_process;
+use support::in_own_process;
 
 fn names() -> Vec<String> {
     resident_stand_in::take_calls().iter().map(ToString::to_string).collect()
@@ -13,8 +13,7 @@ fn names() -> Vec<String> {
 
 #[test]
 fn all_calls_are_recorded_in_order() {
-    own_process!();
-    let context = context(0);
+    let context = in_own_process!(context(0));
     let stream = context.new_stream().expect("a stream");
     // SAFETY: the test uses memory on one stream only.
     unsafe { context.disable_event_tracking() };
@@ -45,8 +44,7 @@ fn all_calls_are_recorded_in_order() {
 
 #[test]
 fn a_call_says_what_it_returned_and_on_which_stream() {
-    own_process!();
-    let context = context(0);
+    let context = in_own_process!(context(0));
     let stream = context.new_stream().expect("a stream");
     resident_stand_in::take_calls();
     stream.synchronize().expect("nothing is queued");

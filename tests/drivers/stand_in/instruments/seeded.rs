@@ -1,22 +1,28 @@
 //! The stand-in driver with a seed: work runs only when a thread waits, so that the same hazards
 //! are found each time. The first context of a process creates the devices.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use resident::cudarc::driver::{
     CudaContext, CudaStream, DevicePtr, LaunchConfig, PushKernelArg, result, sys,
 };
 use resident::cudarc::nvrtc::{Ptx, compile_ptx};
 use resident_stand_in::{Access, Length, Parameter, Settings};
-use support::own_process;
+use support::{in_own_process, own_process};
 
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+/// The first device of two.
+fn context() -> Arc<CudaContext> {
     let settings = Settings::new().devices(2).seed(7);
     resident_stand_in::load(settings).expect("the stand-in loads");
-    resident_stand_in::take_hazards();
-    alone
+    CudaContext::new(0).expect("a device")
+}
+
+/// As [`context`], without cudarc's tracking.
+fn untracked() -> Arc<CudaContext> {
+    let context = context();
+    // SAFETY: the tests order their streams themselves.
+    unsafe { context.disable_event_tracking() };
+    context
 }
 
 fn streams<const N: usize>(context: &Arc<CudaContext>) -> [Arc<CudaStream>; N] {
@@ -25,9 +31,7 @@ fn streams<const N: usize>(context: &Arc<CudaContext>) -> [Arc<CudaStream>; N] {
 
 #[test]
 fn work_runs_once_a_thread_waits_for_it() {
-    own_process!();
-    let _alone = alone();
-    let context = CudaContext::new(0).expect("a device");
+    let context = in_own_process!(context());
     let [stream] = streams(&context);
     let event = context.new_event(None).expect("an event");
     let memory = stream.clone_htod(&[1_u8; 4]).expect("a copy");
@@ -42,9 +46,7 @@ fn work_runs_once_a_thread_waits_for_it() {
 /// Error (a) of cudarc: the hazard names both operations.
 #[test]
 fn unordered_uses_are_hazards() {
-    own_process!();
-    let _alone = alone();
-    let context = CudaContext::new(0).expect("a device");
+    let context = in_own_process!(context());
     let [slow, fast, writer] = streams(&context);
     let mut source = writer.clone_htod(&[1_u8; 4]).expect("a copy");
     let mut first = slow.alloc_zeros::<u8>(4).expect("memory");
@@ -70,11 +72,7 @@ fn unordered_uses_are_hazards() {
 
 #[test]
 fn a_wait_orders_and_a_later_record_does_not_move_it() {
-    own_process!();
-    let _alone = alone();
-    let context = CudaContext::new(0).expect("a device");
-    // SAFETY: the test orders its streams itself.
-    unsafe { context.disable_event_tracking() };
+    let context = in_own_process!(untracked());
     let [one, other] = streams(&context);
     let event = context.new_event(None).expect("an event");
     let mut memory = one.alloc_zeros::<u8>(4).expect("memory");
@@ -94,11 +92,7 @@ fn a_wait_orders_and_a_later_record_does_not_move_it() {
 
 #[test]
 fn the_null_stream_comes_behind_blocking_streams_and_they_behind_it() {
-    own_process!();
-    let _alone = alone();
-    let context = CudaContext::new(0).expect("a device");
-    // SAFETY: the test orders its streams itself.
-    unsafe { context.disable_event_tracking() };
+    let context = in_own_process!(untracked());
     context.bind_to_thread().expect("a context");
     let raw = result::stream::create(result::stream::StreamKind::Default).expect("a stream");
     // SAFETY: a live stream of this context, destroyed at the end.
@@ -120,7 +114,7 @@ fn the_null_stream_comes_behind_blocking_streams_and_they_behind_it() {
 #[test]
 fn another_seed_is_another_order_and_the_same_one_the_same() {
     own_process!();
-    let _alone = alone();
+    resident_stand_in::load(Settings::new().devices(2).seed(7)).expect("the stand-in loads");
     let settings = |seed| Settings::new().devices(2).seed(seed);
     let order = |seed| {
         resident_stand_in::change(settings(seed)).expect("no context is retained");
@@ -146,9 +140,7 @@ fn another_seed_is_another_order_and_the_same_one_the_same() {
 
 #[test]
 fn a_plain_free_waits_for_the_device_and_one_in_order_does_not() {
-    own_process!();
-    let _alone = alone();
-    let context = CudaContext::new(0).expect("a device");
+    let context = in_own_process!(context());
     context.bind_to_thread().expect("a context");
     let [one, other] = streams(&context);
     // SAFETY: freed memory is not used afterwards; the unordered free is the purpose of the test.
@@ -168,11 +160,7 @@ fn a_plain_free_waits_for_the_device_and_one_in_order_does_not() {
 /// The hazard check uses the memory with which a kernel is registered.
 #[test]
 fn kernels_touch_what_they_were_registered_with() {
-    own_process!();
-    let _alone = alone();
-    let context = CudaContext::new(0).expect("a device");
-    // SAFETY: the test orders its streams itself.
-    unsafe { context.disable_event_tracking() };
+    let context = in_own_process!(untracked());
     let ptx = ".version 8.0\n.target sm_80\n.entry half(.param .u64 memory, .param .u32 count) \
         {}\n.entry rest(.param .u64 memory, .param .u32 count) {}";
     let module = context.load_module(Ptx::from_src(ptx)).expect("a module");
@@ -214,11 +202,8 @@ fn compiled_kernels_touch_what_their_types_and_declarations_tell() {
     if !resident_stand_in_nvrtc::compiles() {
         return;
     }
-    let _alone = alone();
     resident_stand_in_nvrtc::load().expect("the stand-in for NVRTC loads");
-    let context = CudaContext::new(0).expect("a device");
-    // SAFETY: the test orders its streams itself.
-    unsafe { context.disable_event_tracking() };
+    let context = untracked();
     let source = "
         extern \"C\" __global__ void look(const char* x, int count) { }
         extern \"C\" __global__ void half(char* x, int count) { x[threadIdx.x] = count; }

@@ -8,8 +8,8 @@ use resident_stand_in::Settings;
 use std::sync::Arc;
 
 use crate::kernels::PTX;
-use crate::shared::code;
-use support::own_process;
+use crate::shared::{code, done};
+use support::{in_own_process, own_process};
 
 fn context(ordinal: usize) -> Arc<CudaContext> {
     let settings = Settings::new()
@@ -24,8 +24,7 @@ fn context(ordinal: usize) -> Arc<CudaContext> {
 
 #[test]
 fn without_pools_memory_is_had_all_the_same() {
-    own_process!();
-    let context = context(0);
+    let context = in_own_process!(context(0));
     assert!(!context.has_async_alloc());
     let stream = context.new_stream().expect("a stream");
     let memory = stream.clone_htod(&[1_u8, 2]).expect("a copy");
@@ -54,8 +53,7 @@ fn peers_do_not_reach_each_other() {
 
 #[test]
 fn an_old_driver_takes_only_old_ptx() {
-    own_process!();
-    let context = context(0);
+    let context = in_own_process!(context(0));
     let load = |version: &str, target: &str| {
         let text = PTX.replace("7.0", version).replace("sm_70", target);
         context.load_module(Ptx::from_src(text)).map(drop)
@@ -65,9 +63,7 @@ fn an_old_driver_takes_only_old_ptx() {
     assert_eq!(code(load("8.0", "sm_80")), CUresult::CUDA_ERROR_INVALID_PTX);
     let mut version = 0;
     // SAFETY: the pointer's target lives during the call.
-    unsafe { sys::cuDriverGetVersion(&raw mut version) }
-        .result()
-        .expect("the version is always available");
+    done(unsafe { sys::cuDriverGetVersion(&raw mut version) });
     assert_eq!(version, 12_000);
 }
 
@@ -98,9 +94,7 @@ fn memory_is_pinned_by_whole_pages() {
     };
     let unregister = |offset: usize| {
         // SAFETY: registered below, and nothing uses it any more.
-        unsafe { sys::cuMemHostUnregister(start.wrapping_add(offset).cast()) }
-            .result()
-            .expect("registered");
+        done(unsafe { sys::cuMemHostUnregister(start.wrapping_add(offset).cast()) });
     };
     let kind_at = |offset: usize| memory_kind(start.wrapping_add(offset));
     register(100, 4096).expect("two pages");
@@ -119,7 +113,6 @@ fn memory_is_pinned_by_whole_pages() {
 
 #[test]
 fn a_process_has_one_machine() {
-    own_process!();
-    let _context = context(0);
+    let _context = in_own_process!(context(0));
     assert!(resident_stand_in::load(Settings::new()).is_err(), "it is loaded with other settings");
 }

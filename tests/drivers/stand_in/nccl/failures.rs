@@ -3,7 +3,7 @@
 use resident::cudarc::driver::sys::CUresult;
 use resident::cudarc::nccl::sys::{self, ncclDataType_t, ncclRedOp_t, ncclResult_t};
 use support::eventually;
-use support::own_process;
+use support::in_own_process;
 
 use super::ranks::{Rank, code, ranks};
 
@@ -63,8 +63,7 @@ fn queue_sum(rank: &Rank, sum: &resident::cudarc::driver::CudaSlice<f32>) {
 /// The context is lost, as after a kernel that fails.
 #[test]
 fn a_message_of_another_length_fails_on_both_ranks() {
-    own_process!();
-    let [one, other] = ranks::<2>();
+    let [one, other] = in_own_process!(ranks::<2>());
     let sent = one.upload(&[1_i32; 3]);
     let mut received = other.upload(&[0_i32; 2]);
     one.send(&sent, 1).unwrap();
@@ -79,8 +78,7 @@ fn a_message_of_another_length_fails_on_both_ranks() {
 
 #[test]
 fn collectives_of_other_lengths_fail() {
-    own_process!();
-    let [one, other] = ranks::<2>();
+    let [one, other] = in_own_process!(ranks::<2>());
     let sums = [one.upload(&[1.0_f32; 3]), other.upload(&[1.0_f32; 2])];
     queue_sum(&one, &sums[0]);
     queue_sum(&other, &sums[1]);

@@ -2,15 +2,14 @@
 
 use resident::cudarc::nccl::sys::ncclResult_t;
 use resident::cudarc::nccl::{group_end, group_start};
-use support::own_process;
+use support::in_own_process;
 
 use super::ranks::{code, ranks};
 use crate::shared::Gate;
 
 #[test]
 fn a_message_arrives_behind_earlier_work_of_both_streams_and_no_call_waits() {
-    own_process!();
-    let [one, other] = ranks::<2>();
+    let [one, other] = in_own_process!(ranks::<2>());
     let gate = Gate::in_front_of(&one.stream);
     let sent = one.upload(&[1.5_f32, 2.5, 3.5]);
     let mut received = other.upload(&[0.0_f32; 3]);
@@ -49,8 +48,7 @@ fn a_send_is_over_once_it_was_received() {
 
 #[test]
 fn a_group_sends_before_it_receives_and_keeps_the_order_of_messages_to_one_peer() {
-    own_process!();
-    let ranks = ranks::<2>();
+    let ranks = in_own_process!(ranks::<2>());
     let mut received = Vec::new();
     for (own, rank) in ranks.iter().enumerate() {
         let base = 10 * own as i64;
@@ -120,8 +118,7 @@ fn a_group_with_a_refused_call_queues_nothing() {
 /// What the driver's check is for: a copy that no event orders behind the message.
 #[test]
 fn an_unordered_use_of_what_is_received_is_a_hazard() {
-    own_process!();
-    let [one, other] = ranks::<2>();
+    let [one, other] = in_own_process!(ranks::<2>());
     let sent = one.upload(&[1.0_f64; 8]);
     let mut received = other.upload(&[0.0_f64; 8]);
     let elsewhere = other.stream.context().new_stream().unwrap();

@@ -1,32 +1,17 @@
 //! cuBLAS's functions.
 
 use std::ffi::c_int;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::handle::{self, Handle, Outcome, Status, Word};
 use crate::kernels::{ADD, DOT, DOUBLE, Multiply, SINGLE};
+use resident_stand_in_client::library_functions;
 
 /// `CUBLAS_POINTER_MODE_DEVICE`; the host mode is 0.
 const ON_DEVICE: u32 = 1;
 
-/// Defines functions that are exported under cuBLAS's names and never unwind.
-macro_rules! library_functions {
-    ($($name:ident($($argument:ident: $kind:ty),* $(,)?) $body:block)*) => {$(
-        /// Implements the function of cuBLAS's manual, as far as the stand-in supports it.
-        ///
-        /// # Safety
-        ///
-        /// As in cuBLAS's manual: pointers must be valid.
-        #[unsafe(no_mangle)]
-        #[allow(non_snake_case, reason = "cuBLAS's name")]
-        unsafe extern "C" fn $name($($argument: $kind),*) -> u32 {
-            let outcome = catch_unwind(AssertUnwindSafe(move || -> Outcome { $body }));
-            outcome.unwrap_or(Err(Status::INTERNAL_ERROR)).err().map_or(0, |status| status.0)
-        }
-    )*};
-}
-
 library_functions! {
+    Status;
+
     cublasCreate_v2(place: *mut u64) {
         set(place, handle::create()?)
     }
@@ -93,6 +78,7 @@ library_functions! {
 macro_rules! product {
     ($name:ident, $number:ty, $kernels:expr) => {
         library_functions! {
+            Status;
             $name(
                 handle: u64,
                 a_turned: u32,

@@ -2,16 +2,13 @@
 //! in which the handle was created.
 
 use std::collections::HashMap;
-use std::ffi::{CString, c_char, c_uint, c_void};
 use std::path::Path;
-use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use crate::kernels::{self, ALL, Kernel};
+use crate::kernels::ALL;
+use resident_stand_in_client::above_driver::{Kernel, Launcher};
 use resident_stand_in_client::library::Library;
-use resident_stand_in_client::protocol::GetControl;
-use resident_stand_in_client::register;
 
 /// A cublasStatus_t other than success.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,49 +24,11 @@ impl Status {
 
 pub(crate) type Outcome<T = ()> = Result<T, Status>;
 
-type LoadModule = unsafe extern "C" fn(module: *mut u64, image: *const c_char) -> u32;
-type GetFunction =
-    unsafe extern "C" fn(function: *mut u64, module: u64, name: *const c_char) -> u32;
-/// The type of `cuLaunchKernel`. Parameters: a function; blocks and threads along x, y and z;
-/// shared memory; a stream; the addresses of the arguments; extra options.
-type LaunchKernel = unsafe extern "C" fn(
-    u64,
-    c_uint,
-    c_uint,
-    c_uint,
-    c_uint,
-    c_uint,
-    c_uint,
-    c_uint,
-    u64,
-    *const *const c_void,
-    *const *const c_void,
-) -> u32;
-
-/// The driver functions in use.
-struct Driver {
-    load_module: LoadModule,
-    get_function: GetFunction,
-    launch_kernel: LaunchKernel,
-}
-
 /// The stand-in driver, with the kernels registered.
-fn driver() -> Outcome<&'static Driver> {
-    static DRIVER: OnceLock<Result<Driver, String>> = OnceLock::new();
-    DRIVER.get_or_init(find_driver).as_ref().map_err(|_| Status::NOT_INITIALIZED)
-}
-
-fn find_driver() -> Result<Driver, String> {
-    let library = Library::open(Path::new("libcuda.so"))?;
-    let control: GetControl = library.function("resident_stand_in_control")?;
-    for kernel in ALL {
-        register(control().register, kernel.name, kernel.parameters, kernel.body);
-    }
-    Ok(Driver {
-        load_module: library.function("cuModuleLoadData")?,
-        get_function: library.function("cuModuleGetFunction")?,
-        launch_kernel: library.function("cuLaunchKernel")?,
-    })
+fn launcher() -> Outcome<&'static Launcher> {
+    static LAUNCHER: OnceLock<Result<Launcher, String>> = OnceLock::new();
+    let find = || Launcher::new(&Library::open(Path::new("libcuda.so"))?, &ALL);
+    LAUNCHER.get_or_init(find).as_ref().map_err(|_| Status::NOT_INITIALIZED)
 }
 
 /// One handle.
@@ -86,18 +45,10 @@ static HANDLES: Mutex<Option<HashMap<u64, Handle>>> = Mutex::new(None);
 /// Creates a handle for the current context.
 pub(crate) fn create() -> Outcome<u64> {
     static NEXT: AtomicU64 = AtomicU64::new(0xC0B1_0000_0000_0010);
-    let driver = driver()?;
-    let text = CString::new(kernels::module()).map_err(|_| Status::INTERNAL_ERROR)?;
-    let mut module = 0;
-    // The module is never unloaded, because its kernels may still be running.
-    // SAFETY: the driver writes one handle, and the text ends with a zero.
-    done(unsafe { (driver.load_module)(&raw mut module, text.as_ptr()) }, Status::NOT_INITIALIZED)?;
+    let launcher = launcher()?;
+    let module = launcher.module(&ALL).map_err(|_| Status::NOT_INITIALIZED)?;
     let function = |kernel: &Kernel| {
-        let name = CString::new(kernel.name).map_err(|_| Status::INTERNAL_ERROR)?;
-        let mut function = 0;
-        // SAFETY: as above.
-        let code = unsafe { (driver.get_function)(&raw mut function, module, name.as_ptr()) };
-        done(code, Status::INTERNAL_ERROR)?;
+        let function = launcher.function(module, kernel).map_err(|_| Status::INTERNAL_ERROR)?;
         Ok((kernel.name, function))
     };
     let functions = ALL.into_iter().map(function).collect::<Outcome<_>>()?;
@@ -156,24 +107,9 @@ impl From<u64> for Word {
 impl Handle {
     /// Launches on the handle's stream.
     pub(crate) fn launch(&self, kernel: &Kernel, words: &[Word]) -> Outcome {
-        assert_eq!(
-            words.len(),
-            kernel.parameters.len(),
-            "one word per parameter of {}",
-            kernel.name
-        );
         let function = *self.functions.get(kernel.name).ok_or(Status::INTERNAL_ERROR)?;
-        let places: Vec<*const c_void> = words.iter().map(|word| word.0.as_ptr().cast()).collect();
-        let launch = driver()?.launch_kernel;
-        // SAFETY: there is one word per parameter (asserted), and it is at least as long as the
-        // parameter. The words are live during the call, which copies them.
-        let code = unsafe {
-            launch(function, 1, 1, 1, 1, 1, 1, 0, self.stream, places.as_ptr(), ptr::null())
-        };
-        done(code, Status::EXECUTION_FAILED)
+        let words: Vec<[u8; 8]> = words.iter().map(|word| word.0).collect();
+        let launched = launcher()?.launch((kernel, function), self.stream, &words);
+        launched.map_err(|_| Status::EXECUTION_FAILED)
     }
-}
-
-fn done(code: u32, status: Status) -> Outcome {
-    if code == 0 { Ok(()) } else { Err(status) }
 }

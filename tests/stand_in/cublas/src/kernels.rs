@@ -3,6 +3,7 @@
 use std::iter::Sum;
 use std::ops::{Add, Mul};
 
+use resident_stand_in_client::above_driver::Kernel;
 use resident_stand_in_client::protocol::{Access, Length, Parameter};
 use resident_stand_in_client::{Fault, Launch};
 
@@ -20,13 +21,6 @@ const fn pointer(access: Access) -> Parameter {
 /// A dot product writes one number; the memory after it is not accessed.
 const NUMBER: Parameter = Parameter::Pointer { access: Access::Write, length: Length::Bytes(8) };
 const FACTOR: Parameter = Parameter::Pointer { access: Access::Read, length: Length::Bytes(8) };
-
-/// A kernel.
-pub(crate) struct Kernel {
-    pub(crate) name: &'static str,
-    pub(crate) parameters: &'static [Parameter],
-    pub(crate) body: fn(&Launch<'_>) -> Result<(), Fault>,
-}
 
 /// The parameters: n; x and its increment; y and its increment; the product.
 pub(crate) const DOT: Kernel = Kernel {
@@ -83,26 +77,6 @@ pub(crate) const DOUBLE: Multiply = multiply_by::<f64>(
 
 pub(crate) const ALL: [&Kernel; 6] =
     [&DOT, &ADD, &SINGLE.into_both, &SINGLE.into, &DOUBLE.into_both, &DOUBLE.into];
-
-/// All kernels as PTX with names and parameters, but without code.
-pub(crate) fn module() -> String {
-    let entry = |kernel: &&Kernel| {
-        let list = kernel.parameters.iter().enumerate().map(|(index, parameter)| {
-            let is_word = matches!(parameter, Parameter::Scalar { len_bytes: 4 });
-            let kind = if is_word { "u32" } else { "u64" };
-            format!(".param .{kind} parameter_{index}")
-        });
-        format!(
-            ".visible .entry {}(\n{}\n)\n{{\nret;\n}}\n",
-            kernel.name,
-            list.collect::<Vec<_>>().join(",\n")
-        )
-    };
-    format!(
-        ".version 7.0\n.target sm_50\n.address_size 64\n{}",
-        ALL.iter().map(entry).collect::<String>()
-    )
-}
 
 fn size(launch: &Launch<'_>, index: usize) -> usize {
     usize::try_from(launch.scalar::<i32>(index)).unwrap_or(0)

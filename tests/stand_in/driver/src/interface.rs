@@ -21,51 +21,20 @@ use resident_stand_in_gpu::{handle, machine};
 /// CUDA's driver.
 pub(crate) struct Cuda;
 
-/// See `Rules::potentially_unsafe`.
-const POTENTIALLY_UNSAFE: [&str; 35] = [
-    "cuEventQuery",
-    "cuEventSynchronize",
-    "cuMemAlloc_v2",
-    "cuMemAllocHost_v2",
-    "cuMemAllocManaged",
-    "cuMemAllocPitch_v2",
-    "cuMemFree_v2",
-    "cuMemFreeHost",
-    "cuMemGetInfo_v2",
-    "cuMemHostAlloc",
-    "cuMemHostRegister_v2",
-    "cuMemHostUnregister",
-    "cuMemPoolCreate",
-    "cuMemPoolDestroy",
-    "cuMemPoolGetAttribute",
-    "cuMemPoolSetAccess",
-    "cuMemPoolSetAttribute",
-    "cuMemPoolTrimTo",
-    "cuMemcpy",
-    "cuMemcpy2D_v2",
-    "cuMemcpy3D_v2",
-    "cuMemcpyDtoD_v2",
-    "cuMemcpyDtoH_v2",
-    "cuMemcpyHtoD_v2",
-    "cuMemcpyPeer",
-    "cuMemsetD16_v2",
-    "cuMemsetD32_v2",
-    "cuMemsetD8_v2",
-    "cuModuleLoadData",
-    "cuModuleLoadDataEx",
-    "cuModuleUnload",
-    "cuStreamCreate",
-    "cuStreamCreateWithPriority",
-    "cuStreamQuery",
-    "cuStreamSynchronize",
-];
-
 /// The opt-in limit in bytes, as on devices with compute capability 9.0.
 pub(crate) const SHARED_BYTES_MAX: i32 = 227 << 10;
 
 pub(crate) static RULES: Rules = Rules {
     unfailing: &["cuThreadExchangeStreamCaptureMode"],
-    potentially_unsafe: &POTENTIALLY_UNSAFE,
+    potentially_unsafe: "
+        cuEventQuery cuEventSynchronize cuMemAlloc_v2 cuMemAllocHost_v2 cuMemAllocManaged
+        cuMemAllocPitch_v2 cuMemFree_v2 cuMemFreeHost cuMemGetInfo_v2 cuMemHostAlloc
+        cuMemHostRegister_v2 cuMemHostUnregister cuMemPoolCreate cuMemPoolDestroy
+        cuMemPoolGetAttribute cuMemPoolSetAccess cuMemPoolSetAttribute cuMemPoolTrimTo cuMemcpy
+        cuMemcpy2D_v2 cuMemcpy3D_v2 cuMemcpyDtoD_v2 cuMemcpyDtoH_v2 cuMemcpyHtoD_v2 cuMemcpyPeer
+        cuMemsetD16_v2 cuMemsetD32_v2 cuMemsetD8_v2 cuModuleLoadData cuModuleLoadDataEx
+        cuModuleUnload cuStreamCreate cuStreamCreateWithPriority cuStreamQuery cuStreamSynchronize
+    ",
     sticky: &[
         Code::ECC_UNCORRECTABLE,
         CONTAINED,

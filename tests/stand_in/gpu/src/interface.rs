@@ -15,8 +15,8 @@ use resident_stand_in_client::settings::Values;
 pub struct Rules {
     /// Calls whose failure a caller cannot handle: a thread's mode, for example.
     pub unfailing: &'static [&'static str],
-    /// See [`capture`](crate::capture).
-    pub potentially_unsafe: &'static [&'static str],
+    /// The names of calls: see [`capture`](crate::capture).
+    pub potentially_unsafe: &'static str,
     /// The codes with which a context is lost.
     pub sticky: &'static [Code],
     /// The code for calls from host functions and kernels.

@@ -2,8 +2,9 @@
 //! embedded device's engine, and the rules of CUDA's driver and HIP's runtime over them.
 //!
 //! * `interface`: what CUDA and HIP do differently, and the macros that define their functions
-//! * `code`, `arguments`, `call`: results; arguments from C; what surrounds each function, which
-//!   records calls, injects faults and stops unwinding
+//! * `code`, `texts`: results, their names and descriptions
+//! * `arguments`, `call`: arguments from C; what surrounds each function, which records calls,
+//!   injects faults and stops unwinding
 //! * `handle`, `machine`, `context`, `stream`, `capture`, `event`, `ledger`, `host`: the objects:
 //!   handles, devices and their contexts, streams, their captures, events, memory accounting, host
 //!   memory
@@ -67,4 +68,5 @@ pub mod ledger;
 pub mod machine;
 pub mod module;
 pub mod stream;
+pub mod texts;
 pub mod work;

@@ -21,31 +21,6 @@ use resident_stand_in_gpu::module::Function;
 /// HIP's runtime.
 pub(crate) struct Hip;
 
-/// See `Rules::potentially_unsafe`.
-const POTENTIALLY_UNSAFE: [&str; 21] = [
-    "hipEventQuery",
-    "hipEventSynchronize",
-    "hipFree",
-    "hipHostFree",
-    "hipHostMalloc",
-    "hipHostRegister",
-    "hipHostUnregister",
-    "hipMalloc",
-    "hipMallocManaged",
-    "hipMemGetInfo",
-    "hipMemPoolCreate",
-    "hipMemPoolDestroy",
-    "hipMemPoolSetAccess",
-    "hipMemPoolSetAttribute",
-    "hipMemPoolTrimTo",
-    "hipModuleLoadData",
-    "hipModuleLoadDataEx",
-    "hipModuleUnload",
-    "hipStreamCreateWithPriority",
-    "hipStreamQuery",
-    "hipStreamSynchronize",
-];
-
 /// Shared memory (LDS) of a block in bytes. All of it may be dynamic.
 pub(crate) const SHARED_BYTES: i32 = 64 << 10;
 /// Compute units of each device.
@@ -55,7 +30,13 @@ pub(crate) const GRID_MAX: [u32; 3] = [0x7FFF_FFFF, 0x1_0000, 0x1_0000];
 
 static RULES: Rules = Rules {
     unfailing: &["hipThreadExchangeStreamCaptureMode", "hipGetLastError", "hipPeekAtLastError"],
-    potentially_unsafe: &POTENTIALLY_UNSAFE,
+    potentially_unsafe: "
+        hipEventQuery hipEventSynchronize hipFree hipHostFree hipHostMalloc hipHostRegister
+        hipHostUnregister hipMalloc hipMallocManaged hipMemGetInfo hipMemPoolCreate
+        hipMemPoolDestroy hipMemPoolSetAccess hipMemPoolSetAttribute hipMemPoolTrimTo
+        hipModuleLoadData hipModuleLoadDataEx hipModuleUnload hipStreamCreateWithPriority
+        hipStreamQuery hipStreamSynchronize
+    ",
     sticky: &[
         Code::ECC_UNCORRECTABLE,
         Code::ILLEGAL_ADDRESS,

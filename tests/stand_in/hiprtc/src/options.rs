@@ -103,32 +103,16 @@ impl HiprtcOptions {
 
 /// Options that do not concern code for the host.
 fn is_known(option: &str) -> bool {
-    const WHOLE: [&str; 10] = [
-        "-w",
-        "-g",
-        "-v",
-        "-fgpu-rdc",
-        "-ffp-contract=off",
-        "-ffp-contract=on",
-        "-munsafe-fp-atomics",
-        "-fgpu-flush-denormals-to-zero",
-        "-fno-gpu-flush-denormals-to-zero",
-        "--hiprtc-no-builtin-header",
-    ];
-    const STARTS: [&str; 10] = [
-        "--offload-arch=",
-        "--gpu-architecture=",
-        "--std=",
-        "-O",
-        "-W",
-        // For a linker, which there is none of.
-        "-l",
-        "-fno-",
-        "-mcumode",
-        "-mwavefrontsize64",
-        "-mno-",
-    ];
-    WHOLE.contains(&option) || STARTS.iter().any(|start| option.starts_with(start))
+    const WHOLE: &str = "
+        -w -g -v -fgpu-rdc -ffp-contract=off -ffp-contract=on -munsafe-fp-atomics
+        -fgpu-flush-denormals-to-zero -fno-gpu-flush-denormals-to-zero --hiprtc-no-builtin-header
+    ";
+    // `-l` is for a linker, which there is none of.
+    const STARTS: &str = "
+        --offload-arch= --gpu-architecture= --std= -O -W -l -fno- -mcumode -mwavefrontsize64 -mno-
+    ";
+    WHOLE.split_whitespace().any(|known| known == option)
+        || STARTS.split_whitespace().any(|start| option.starts_with(start))
 }
 
 /// Clang's words for an option that it does not know.

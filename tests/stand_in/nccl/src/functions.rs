@@ -1,7 +1,6 @@
 //! NCCL's functions.
 
 use std::ffi::{c_char, c_int};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::collective::{Collective, Kind as CollectiveKind};
 use crate::communicator::{self, Communicator, UniqueId};
@@ -10,28 +9,14 @@ use crate::group::{self, Kind, Operation};
 use crate::link::Link;
 use crate::request::Request;
 use crate::status::{Outcome, Status};
+use resident_stand_in_client::library_functions;
 
 /// 2.30.0, as NCCL counts.
 const VERSION: c_int = 23_000;
 
-/// Defines functions that are exported under NCCL's names and never unwind.
-macro_rules! library_functions {
-    ($($name:ident($($argument:ident: $kind:ty),* $(,)?) $body:block)*) => {$(
-        /// Implements the function of NCCL's manual, as far as the stand-in supports it.
-        ///
-        /// # Safety
-        ///
-        /// As in NCCL's manual: pointers must be valid.
-        #[unsafe(no_mangle)]
-        #[allow(non_snake_case, reason = "NCCL's name")]
-        unsafe extern "C" fn $name($($argument: $kind),*) -> u32 {
-            let outcome = catch_unwind(AssertUnwindSafe(move || -> Outcome { $body }));
-            outcome.unwrap_or(Err(Status::INTERNAL_ERROR)).err().map_or(0, |status| status.0)
-        }
-    )*};
-}
-
 library_functions! {
+    Status;
+
     ncclGetVersion(place: *mut c_int) {
         set(place, VERSION)
     }

@@ -1,15 +1,15 @@
 //! The kernels that the stand-in launches, and the functions of the driver.
 
 use std::collections::HashMap;
-use std::ffi::{CString, c_char, c_uint, c_void};
+use std::ffi::c_uint;
 use std::path::Path;
-use std::ptr;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::status::{Outcome, Status};
+use resident_stand_in_client::above_driver::{self, Launcher, Refused};
 use resident_stand_in_client::library::Library;
-use resident_stand_in_client::protocol::{Access, GetControl, Length, Parameter};
-use resident_stand_in_client::{Fault, Launch, register};
+use resident_stand_in_client::protocol::{Access, Length, Parameter};
+use resident_stand_in_client::{Fault, Launch};
 
 /// What a kernel does: it gets the memory that it reads, or that it writes.
 pub(crate) type Task = Box<dyn FnOnce(Memory<'_>) -> Result<(), Fault> + Send>;
@@ -37,39 +37,32 @@ const fn counted(access: Access) -> Parameter {
     Parameter::Pointer { access, length: Length::Counted { by: 1, element_bytes: 1 } }
 }
 
-impl Kernel {
-    const ALL: [Self; 3] = [Self::Wait, Self::Post, Self::Take];
+/// In the order of [`Kernel`]. The parameters are: the number of the task; the number of bytes;
+/// their address.
+static KERNELS: [above_driver::Kernel; 3] = [
+    above_driver::Kernel {
+        name: "nccl_wait",
+        parameters: &[WORD],
+        body: |launch| run(launch, Memory::None),
+    },
+    above_driver::Kernel {
+        name: "nccl_post",
+        parameters: const { &[WORD, WORD, counted(Access::Read)] },
+        // SAFETY: elements are bytes. The kernel is registered as reading the memory, and the
+        // driver checks that no unordered work writes it.
+        body: |launch| run(launch, Memory::Read(unsafe { launch.slice(2) })),
+    },
+    above_driver::Kernel {
+        name: "nccl_take",
+        parameters: const { &[WORD, WORD, counted(Access::Write)] },
+        // SAFETY: as above, as writing; the kernel has no other memory.
+        body: |launch| run(launch, Memory::Write(unsafe { launch.slice_mut(2) })),
+    },
+];
 
-    fn name(self) -> &'static str {
-        match self {
-            Self::Wait => "nccl_wait",
-            Self::Post => "nccl_post",
-            Self::Take => "nccl_take",
-        }
-    }
-
-    /// The number of the task; the number of bytes; their address.
-    fn parameters(self) -> &'static [Parameter] {
-        match self {
-            Self::Wait => &[WORD],
-            Self::Post => const { &[WORD, WORD, counted(Access::Read)] },
-            Self::Take => const { &[WORD, WORD, counted(Access::Write)] },
-        }
-    }
-
-    fn run(self, launch: &Launch<'_>) -> Result<(), Fault> {
-        let Some(task) = tasks(|tasks| tasks.remove(&launch.scalar(0))) else {
-            return Err(Fault::Failed);
-        };
-        task(match self {
-            Self::Wait => Memory::None,
-            // SAFETY: elements are bytes. The kernel is registered as reading the memory, and the
-            // driver checks that no unordered work writes it.
-            Self::Post => Memory::Read(unsafe { launch.slice(2) }),
-            // SAFETY: as above, as writing; the kernel has no other memory.
-            Self::Take => Memory::Write(unsafe { launch.slice_mut(2) }),
-        })
-    }
+fn run(launch: &Launch<'_>, memory: Memory<'_>) -> Result<(), Fault> {
+    let task = tasks(|tasks| tasks.remove(&launch.scalar(0)));
+    task.map_or(Err(Fault::Failed), |task| task(memory))
 }
 
 type Code = u32;
@@ -79,24 +72,6 @@ type OfDevice = unsafe extern "C" fn(device: i32) -> Code;
 type GetNumber = unsafe extern "C" fn(number: *mut i32) -> Code;
 type PushContext = unsafe extern "C" fn(context: u64) -> Code;
 type PopContext = unsafe extern "C" fn(context: *mut u64) -> Code;
-type LoadModule = unsafe extern "C" fn(module: *mut u64, image: *const c_char) -> Code;
-type GetFunction =
-    unsafe extern "C" fn(function: *mut u64, module: u64, name: *const c_char) -> Code;
-/// The type of `cuLaunchKernel`. Parameters: a function; blocks and threads along x, y and z;
-/// shared memory; a stream; the addresses of the arguments; extra options.
-type LaunchKernel = unsafe extern "C" fn(
-    u64,
-    c_uint,
-    c_uint,
-    c_uint,
-    c_uint,
-    c_uint,
-    c_uint,
-    c_uint,
-    u64,
-    *const *const c_void,
-    *const *const c_void,
-) -> Code;
 
 /// The driver functions in use.
 struct Driver {
@@ -106,9 +81,7 @@ struct Driver {
     release: OfDevice,
     push: PushContext,
     pop: PopContext,
-    load_module: LoadModule,
-    get_function: GetFunction,
-    launch_kernel: LaunchKernel,
+    launcher: Launcher,
 }
 
 /// The stand-in driver, with the kernels registered.
@@ -119,11 +92,7 @@ fn driver() -> Outcome<&'static Driver> {
 
 fn find_driver() -> Result<Driver, String> {
     let library = Library::open(Path::new("libcuda.so"))?;
-    let control: GetControl = library.function("resident_stand_in_control")?;
-    for kernel in Kernel::ALL {
-        let body = move |launch: &Launch<'_>| kernel.run(launch);
-        register(control().register, kernel.name(), kernel.parameters(), body);
-    }
+    let launcher = Launcher::new(&library, &KERNELS.each_ref())?;
     let initialise: Initialise = library.function("cuInit")?;
     // SAFETY: the only flags are 0.
     let code = unsafe { initialise(0) };
@@ -137,9 +106,7 @@ fn find_driver() -> Result<Driver, String> {
         release: library.function("cuDevicePrimaryCtxRelease_v2")?,
         push: library.function("cuCtxPushCurrent_v2")?,
         pop: library.function("cuCtxPopCurrent_v2")?,
-        load_module: library.function("cuModuleLoadData")?,
-        get_function: library.function("cuModuleGetFunction")?,
-        launch_kernel: library.function("cuLaunchKernel")?,
+        launcher,
     })
 }
 
@@ -163,7 +130,7 @@ pub(crate) fn device_count() -> Outcome<i32> {
 pub(crate) struct Context {
     device: i32,
     handle: u64,
-    /// In the order of [`Kernel::ALL`].
+    /// In the order of [`Kernel`].
     functions: [u64; 3],
 }
 
@@ -201,17 +168,12 @@ impl Context {
         let driver = driver()?;
         let number = add(task);
         let (address, len_bytes) = memory.unwrap_or_default();
-        let words = [number, len_bytes as u64, address];
-        let places = words.each_ref().map(|word| ptr::from_ref(word).cast::<c_void>());
-        let function = self.functions[kernel as usize];
-        let launch = driver.launch_kernel;
-        let queued = self.during(|| {
-            // SAFETY: the kernels have at most three parameters, of the size of a word each. The
-            // words are live during the call, which copies them.
-            done(unsafe {
-                launch(function, 1, 1, 1, 1, 1, 1, 0, stream, places.as_ptr(), ptr::null())
-            })
-        });
+        let words = [number, len_bytes as u64, address].map(u64::to_ne_bytes);
+        let index = kernel as usize;
+        let known = (&KERNELS[index], self.functions[index]);
+        let words = &words[..known.0.parameters.len()];
+        let queued =
+            self.during(|| driver.launcher.launch(known, stream, words).map_err(unhandled));
         queued.inspect_err(|_| drop(tasks(|tasks| tasks.remove(&number))))
     }
 }
@@ -225,33 +187,19 @@ impl Drop for Context {
     }
 }
 
-/// Loads the kernels into the current context. The module is never unloaded, because its kernels
-/// may still be running.
+/// Loads the kernels into the current context.
 fn load() -> Outcome<[u64; 3]> {
-    let driver = driver()?;
-    let text = CString::new(module()).map_err(|_| Status::INTERNAL_ERROR)?;
-    let mut module = 0;
-    // SAFETY: the driver writes one handle, and the text ends with a zero.
-    done(unsafe { (driver.load_module)(&raw mut module, text.as_ptr()) })?;
+    let launcher = &driver()?.launcher;
+    let module = launcher.module(&KERNELS.each_ref()).map_err(unhandled)?;
     let mut functions = [0; 3];
-    for (kernel, function) in Kernel::ALL.into_iter().zip(&mut functions) {
-        let name = CString::new(kernel.name()).map_err(|_| Status::INTERNAL_ERROR)?;
-        // SAFETY: as above.
-        done(unsafe { (driver.get_function)(function, module, name.as_ptr()) })?;
+    for (kernel, function) in KERNELS.iter().zip(&mut functions) {
+        *function = launcher.function(module, kernel).map_err(unhandled)?;
     }
     Ok(functions)
 }
 
-/// All kernels as PTX with names and parameters, but without code.
-fn module() -> String {
-    let entry = |kernel: Kernel| {
-        let list: Vec<String> = (0..kernel.parameters().len())
-            .map(|index| format!(".param .u64 parameter_{index}"))
-            .collect();
-        format!(".visible .entry {}(\n{}\n)\n{{\nret;\n}}\n", kernel.name(), list.join(",\n"))
-    };
-    let entries: String = Kernel::ALL.into_iter().map(entry).collect();
-    format!(".version 7.0\n.target sm_50\n.address_size 64\n{entries}")
+fn unhandled(_refused: Refused) -> Status {
+    Status::UNHANDLED_CUDA_ERROR
 }
 
 /// Stores a task for its kernel, and returns its number.

@@ -116,40 +116,12 @@ fn architecture(text: &str) -> Option<(i32, bool)> {
 
 /// Whether this is an option of NVRTC.
 fn is_known(name: &str) -> bool {
-    const KNOWN: [&str; 33] = [
-        "--std",
-        "-std",
-        "--use_fast_math",
-        "-use_fast_math",
-        "--fmad",
-        "-fmad",
-        "--ftz",
-        "-ftz",
-        "--prec-sqrt",
-        "--prec-div",
-        "--maxrregcount",
-        "-maxrregcount",
-        "--generate-line-info",
-        "-lineinfo",
-        "--device-debug",
-        "-G",
-        "--dopt",
-        "-dopt",
-        "--extra-device-vectorization",
-        "--device-as-default-execution-space",
-        "-default-device",
-        "--relocatable-device-code",
-        "-rdc",
-        "--restrict",
-        "-restrict",
-        "--disable-warnings",
-        "-w",
-        "--diag-suppress",
-        "--diag-error",
-        "--ptxas-options",
-        "-Xptxas",
-        "--no-source-include",
-        "--time",
-    ];
-    KNOWN.contains(&name)
+    const KNOWN: &str = "
+        --std -std --use_fast_math -use_fast_math --fmad -fmad --ftz -ftz --prec-sqrt --prec-div
+        --maxrregcount -maxrregcount --generate-line-info -lineinfo --device-debug -G --dopt -dopt
+        --extra-device-vectorization --device-as-default-execution-space -default-device
+        --relocatable-device-code -rdc --restrict -restrict --disable-warnings -w --diag-suppress
+        --diag-error --ptxas-options -Xptxas --no-source-include --time
+    ";
+    KNOWN.split_whitespace().any(|known| known == name)
 }

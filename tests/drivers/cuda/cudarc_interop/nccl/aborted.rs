@@ -3,7 +3,7 @@
 use resident::nccl::{self, ReduceOp};
 use resident::ndarray::s;
 use resident::{Error, SmartArray};
-use support::own_process;
+use support::in_own_process;
 
 use super::fixtures::{open, ranks};
 
@@ -19,8 +19,7 @@ fn expect_lost<T>(outcome: Result<T, Error>) {
 /// The message, a copy of it on another stream of the GPU, and what was written of another array.
 #[test]
 fn what_a_message_that_never_came_was_to_write_is_lost_and_its_copies_too() {
-    own_process!();
-    let _bench = open(2);
+    let _bench = in_own_process!(open(2));
     let [one, other] = ranks::<2>();
     let elsewhere = one.stream.device().new_stream().unwrap();
     let mut message = SmartArray::<f32, _>::zeros(4);
@@ -47,8 +46,7 @@ fn what_a_message_that_never_came_was_to_write_is_lost_and_its_copies_too() {
 /// In place, behind a kernel of another stream that may fail too.
 #[test]
 fn what_is_reduced_in_place_is_lost_and_what_is_sent_stays() {
-    own_process!();
-    let _bench = open(2);
+    let _bench = in_own_process!(open(2));
     let [one, other] = ranks::<2>();
     let elsewhere = one.stream.device().new_stream().unwrap();
     let mut sum = SmartArray::<f32, _>::zeros(4);
@@ -65,8 +63,7 @@ fn what_is_reduced_in_place_is_lost_and_what_is_sent_stays() {
 
 #[test]
 fn what_is_over_before_the_abort_stays() {
-    own_process!();
-    let bench = open(2);
+    let bench = in_own_process!(open(2));
     let [one, other] = ranks::<2>();
     let (from, mut to) = (SmartArray::<f32, _>::ones(4), SmartArray::<f32, _>::zeros(4));
     nccl::recv(&one.comm, &mut to, 1).unwrap();

@@ -4,14 +4,13 @@ use resident::audit;
 use resident::nccl::{self, ReduceOp};
 use resident::ndarray::{Array2, Ix1, s};
 use resident::{Result, SmartArray};
-use support::own_process;
+use support::in_own_process;
 
 use super::fixtures::{Rank, on_threads, open, ranks};
 
 #[test]
 fn four_ranks_reduce_parts_of_their_arrays_in_place() {
-    own_process!();
-    let bench = open(4);
+    let bench = in_own_process!(open(4));
     let sums = on_threads(4, |Rank { comm, .. }| {
         let own = comm.rank() as f32;
         let mut table = SmartArray::from(Array2::from_elem((5, 8), own)).named("table");
@@ -53,8 +52,7 @@ fn of_three(
 
 #[test]
 fn collectives_into_other_arrays() {
-    own_process!();
-    let bench = open(3);
+    let bench = in_own_process!(open(3));
     let sum = &ReduceOp::Sum;
     let reduced = of_three([2, 2], |rank, from, to| nccl::all_reduce(&rank.comm, from, to, sum));
     assert_eq!(reduced, vec![vec![300, 303]; 3]);
@@ -68,8 +66,7 @@ fn collectives_into_other_arrays() {
 
 #[test]
 fn collectives_of_a_root_leave_the_copies_of_those_who_only_read() {
-    own_process!();
-    let bench = open(3);
+    let bench = in_own_process!(open(3));
     let ranks = ranks::<3>();
     let mut arrays = [0_i32, 1, 2].map(|own| SmartArray::full(4, own + 1));
     let ((), report) = audit::capture(|| {
@@ -89,8 +86,7 @@ fn collectives_of_a_root_leave_the_copies_of_those_who_only_read() {
 
 #[test]
 fn a_group_of_collectives_of_several_communicators() {
-    own_process!();
-    let bench = open(2);
+    let bench = in_own_process!(open(2));
     let [one, other] = ranks::<2>();
     let mut arrays = [1.0_f64, 2.0, 10.0, 20.0].map(|x| SmartArray::full(3, x));
     let [a, b, c, d] = &mut arrays;

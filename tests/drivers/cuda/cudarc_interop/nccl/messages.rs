@@ -5,7 +5,7 @@ use resident::cudarc::nccl::{group_end, group_start};
 use resident::nccl::{self, Comm};
 use resident::ndarray::{Array2, Axis, Ix2, s};
 use resident::{DeviceArray, SmartArray};
-use support::own_process;
+use support::{in_own_process, own_process};
 
 use super::fixtures::{Rank, on_threads, open, raise, raising, ranks};
 
@@ -78,8 +78,7 @@ fn four_ranks_exchange_halos() {
 
 #[test]
 fn reports_name_the_array_the_rank_and_the_line_of_a_message() {
-    own_process!();
-    let bench = open(2);
+    let bench = in_own_process!(open(2));
     let [one, other] = ranks::<2>();
     let from = SmartArray::from(vec![1.0_f64; 7]).named("from");
     let mut to = SmartArray::<f64, _>::uninit(7).named("to");
@@ -112,8 +111,7 @@ fn reports_name_the_array_the_rank_and_the_line_of_a_message() {
 
 #[test]
 fn device_arrays_and_their_views_are_sent_and_received() {
-    own_process!();
-    let bench = open(2);
+    let bench = in_own_process!(open(2));
     let [one, other] = ranks::<2>();
     let from = DeviceArray::<i32, _>::ones_on(&one.stream, (4, 3)).unwrap();
     let mut to = DeviceArray::<i32, _>::zeros_on(&other.stream, (4, 3)).unwrap();
@@ -125,8 +123,7 @@ fn device_arrays_and_their_views_are_sent_and_received() {
 
 #[test]
 fn parts_without_elements_are_messages_too() {
-    own_process!();
-    let bench = open(2);
+    let bench = in_own_process!(open(2));
     let [one, other] = ranks::<2>();
     let from = SmartArray::<u8, _>::zeros(5);
     let mut to = SmartArray::<u8, _>::zeros(5);
@@ -139,8 +136,7 @@ fn parts_without_elements_are_messages_too() {
 /// What cudarc's own methods take, between its calls for a group.
 #[test]
 fn guards_are_arguments_of_cudarcs_methods() {
-    own_process!();
-    let bench = open(2);
+    let bench = in_own_process!(open(2));
     let [one, other] = ranks::<2>();
     let from = SmartArray::from(vec![1.0_f32, 2.0, 3.0, 4.0]);
     let (mut to, mut sums) =
@@ -166,8 +162,7 @@ fn guards_are_arguments_of_cudarcs_methods() {
 /// Elements that NCCL does not know go as bytes.
 #[test]
 fn records_and_small_numbers_are_moved_as_they_are() {
-    own_process!();
-    let bench = open(2);
+    let bench = in_own_process!(open(2));
     let [one, other] = ranks::<2>();
     let records = SmartArray::from(vec![[1.5_f64, -0.0], [f64::NAN, 7.0]]);
     let shorts = SmartArray::from(vec![1_u16, 2, 3]);

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use resident::nccl::{self, ReduceOp};
 use resident::ndarray::s;
 use resident::{Device, DeviceArray, Error, Result, SmartArray, audit};
-use support::own_process;
+use support::{in_own_process, own_process};
 
 use super::fixtures::{open, ranks};
 
@@ -23,8 +23,7 @@ fn expect_refused<T: Debug>(says: &str, call: impl FnOnce() -> Result<T>) -> Err
 
 #[test]
 fn parts_with_gaps_or_in_another_order_are_errors_and_no_empty_messages() {
-    own_process!();
-    let bench = open(2);
+    let bench = in_own_process!(open(2));
     let [one, other] = ranks::<2>();
     let comm = &one.comm;
     let mut table = SmartArray::<f32, _>::ones((4, 3)).named("table");
@@ -59,8 +58,7 @@ fn parts_with_gaps_or_in_another_order_are_errors_and_no_empty_messages() {
 
 #[test]
 fn ranks_and_lengths_that_do_not_fit_are_refused() {
-    own_process!();
-    let bench = open(2);
+    let bench = in_own_process!(open(2));
     let [one, _other] = ranks::<2>();
     let comm = &one.comm;
     let (from, mut to) =
@@ -86,8 +84,7 @@ fn ranks_and_lengths_that_do_not_fit_are_refused() {
 
 #[test]
 fn device_arrays_of_other_devices_are_refused() {
-    own_process!();
-    let bench = open(2);
+    let bench = in_own_process!(open(2));
     let [one, other] = ranks::<2>();
     let mut there = DeviceArray::<f32, _>::ones_on(&other.stream, 3).unwrap();
     let error = expect_refused("nccl::send", || nccl::send(&one.comm, &there, 1));
@@ -101,8 +98,7 @@ fn device_arrays_of_other_devices_are_refused() {
 /// An element without contents is found before anything of the group is sent.
 #[test]
 fn a_group_with_an_array_that_cannot_be_read_sends_nothing() {
-    own_process!();
-    let bench = open(2);
+    let bench = in_own_process!(open(2));
     let [one, other] = ranks::<2>();
     let (from, nothing) = (SmartArray::<f32, _>::ones(3), SmartArray::<f32, _>::uninit(3));
     let mut to = SmartArray::<f32, _>::zeros(3);
@@ -121,8 +117,7 @@ fn a_group_with_an_array_that_cannot_be_read_sends_nothing() {
 
 #[test]
 fn a_group_that_is_dropped_changes_nothing() {
-    own_process!();
-    let bench = open(2);
+    let bench = in_own_process!(open(2));
     let [one, _other] = ranks::<2>();
     let (from, mut to) = (SmartArray::<f32, _>::ones(3), SmartArray::<f32, _>::full(3, 2.0));
     let ((), report) = audit::capture(|| {
@@ -140,8 +135,7 @@ fn a_group_that_is_dropped_changes_nothing() {
 
 #[test]
 fn communicators_that_cannot_be_are_refused() {
-    own_process!();
-    let bench = open(2);
+    let bench = in_own_process!(open(2));
     let stream = bench.gpu.new_stream().unwrap();
     let id = nccl::new_id().unwrap();
     let error = expect_refused("rank 2 of 2", || nccl::join(id, 2, 2, &stream));
@@ -157,8 +151,7 @@ fn communicators_that_cannot_be_are_refused() {
 /// What NCCL itself refuses: here because the driver does, once.
 #[test]
 fn an_operation_that_nccl_refuses_is_an_error_and_the_next_one_works() {
-    own_process!();
-    let bench = open(2);
+    let bench = in_own_process!(open(2));
     let [one, other] = ranks::<2>();
     let mut sums = [1.0_f32, 2.0].map(|x| SmartArray::full(3, x));
     let [of_one, of_other] = &mut sums;

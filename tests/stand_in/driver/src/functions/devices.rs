@@ -3,13 +3,13 @@
 use std::ffi::{CStr, c_char};
 
 use super::driver_functions;
-use crate::code::texts;
 use crate::interface::{RULES, SHARED_BYTES_MAX};
 use resident_stand_in_gpu::arguments::Out;
 use resident_stand_in_gpu::code::{Code, Outcome};
 use resident_stand_in_gpu::functions::devices;
 use resident_stand_in_gpu::interface::THREADS_MAX;
 use resident_stand_in_gpu::machine::{self, settings};
+use resident_stand_in_gpu::texts::{Names, texts};
 
 /// The UUID of device 0.
 const UUID: [u8; 16] = *b"resident stand-0";
@@ -70,11 +70,11 @@ driver_functions! {
     }
 
     cuGetErrorName(code: u32, text: Out<*const c_char>) {
-        set_text(text, texts(code).map(|texts| texts.name))
+        set_text(text, texts(Names::Cuda, code).map(|texts| texts.name))
     }
 
     cuGetErrorString(code: u32, text: Out<*const c_char>) {
-        set_text(text, texts(code).map(|texts| texts.description))
+        set_text(text, texts(Names::Cuda, code).map(|texts| texts.description))
     }
 }
 

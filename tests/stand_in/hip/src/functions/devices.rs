@@ -3,7 +3,7 @@
 use std::ffi::c_char;
 
 use super::hip_functions;
-use crate::code::{Texts, texts};
+use crate::code::texts;
 use crate::interface::{
     GRID_MAX, Hip, MULTIPROCESSORS, SHARED_BYTES, current_device, peek, set_current_device,
     take_last, wave_size,
@@ -123,8 +123,8 @@ extern "C" fn hipGetErrorName(code: u32) -> *const c_char {
 #[allow(non_snake_case, reason = "HIP's name")]
 extern "C" fn hipGetErrorString(code: u32) -> *const c_char {
     choose(&Hip);
-    let Texts { name, description } = texts(code);
-    if settings().version < 60_000_000 { name.as_ptr() } else { description.as_ptr() }
+    let texts = texts(code);
+    if settings().version < 60_000_000 { texts.name.as_ptr() } else { texts.description.as_ptr() }
 }
 
 /// The value of a device attribute; hipErrorInvalidValue if HIP or the stand-in has none.
