@@ -39,7 +39,10 @@ mod atomics {
 
 #[cfg(test)]
 pub(crate) use array_state::failures::undisturbed;
-pub(crate) use array_state::{ArrayState, DeviceCopy, OpenRead, ReadyCopy, StaleOrigin, UseKind};
+pub(crate) use array_state::{
+    ArrayState, Claim, DeviceCopy, MemoryClaim, OpenRead, ReadyCopy, StaleOrigin, UseKind,
+    wait_for_claim,
+};
 pub(crate) use forget_failures::forget_failures;
 pub(crate) use host::{HostBuffer, HostHome, zeroed_vec};
 use published::Published;

@@ -4,8 +4,8 @@
 use smallvec::SmallVec;
 
 use crate::storage::ArrayState;
-use crate::transfer::copy_out::Copies;
-use crate::transfer::request::{Regions, Request};
+use crate::transfer::access::request::{Regions, Request};
+use crate::transfer::contents::copy_out::Copies;
 use resident_backend::{HostMemory, host_copy};
 use resident_core::layout::split_copies;
 
@@ -76,7 +76,7 @@ mod tests {
     use super::{CHUNK_BYTES_MAX, HostCopy, Step};
     use crate::audit::Cause;
     use crate::storage::{HostBuffer, Origin, Storage};
-    use crate::transfer::request::{Regions, Request};
+    use crate::transfer::access::request::{Regions, Request};
     use resident_backend::call_site::call_site;
     use resident_core::layout::{MemoryOrder, Selection};
 
