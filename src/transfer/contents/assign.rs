@@ -1,29 +1,26 @@
 //! Copying one array's contents to another, each part where it is newest.
 
-use std::sync::Arc;
-
 use smallvec::SmallVec;
 
 use super::constant::fill;
 use super::element::newest_device;
-use crate::audit::{Cause, Direction};
+use crate::audit::Cause;
 use crate::device::Stream;
 use crate::error::Result;
-use crate::storage::{HostWrite, StaleOrigin, StateGuard, Storage, UseKind};
+use crate::storage::{HostWrite, StateGuard, Storage, UseKind};
 use crate::transfer::access::acquire::{Acquired, acquire_on};
-use crate::transfer::access::mark::{mark, mark_host_written};
+use crate::transfer::access::mark::mark_host_written;
 use crate::transfer::access::request::{Request, StoredView};
+use crate::transfer::copy::between_arrays::ArrayCopy;
+use crate::transfer::copy::job::Boxes;
 use crate::transfer::copy::missing::acquire_host;
 use crate::transfer::copy::plan::can_access;
-use crate::transfer::copy::report::{Moved, count, report_after};
+use crate::transfer::copy::report::report_after;
 use resident_backend::call_site::CallSite;
-use resident_backend::{
-    Address, Bytes, CopyBox, CopyWork, Dependencies, FailureKind, Memory, Work, host_copy,
-};
+use resident_backend::{Bytes, Dependencies, host_copy};
 use resident_core::Access;
 use resident_core::coherence::{ConstantId, Content, Holders, Location, Region, Undefined};
 use resident_core::layout::{Selection, ViewBox};
-use resident_core::ordering::UseEnd;
 
 /// Determines where the destination is newest after an assignment.
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +49,7 @@ struct Assignment<'a> {
 struct CopyPair {
     source: Selection,
     destination: Selection,
-    parts: SmallVec<[CopyBox; 1]>,
+    boxes: Boxes,
 }
 
 /// Pairs that are copied together.
@@ -224,11 +221,11 @@ impl Assignment<'_> {
     fn pair(&self, part: &ViewBox) -> CopyPair {
         let (source, destination) = (&self.source, &self.destination);
         let element_bytes = u64::from(source.element_bytes);
-        let (from, to, parts) = source.view.copies_to(&destination.view, part, element_bytes);
+        let (from, to, boxes) = source.view.copies_to(&destination.view, part, element_bytes);
         CopyPair {
             source: StoredView { view: from.strided(), ..*source }.selection(),
             destination: StoredView { view: to.strided(), ..*destination }.selection(),
-            parts,
+            boxes,
         }
     }
 
@@ -292,7 +289,7 @@ impl Assignment<'_> {
         }
         let to = self.to(pair);
         let write = mark_host_written(&to, Access::Overwrite);
-        for part in &pair.parts {
+        for part in &pair.boxes {
             let (from, to) = (self.source.storage.host_base(), to.storage.host_base());
             // SAFETY: each array has host memory of its memory order's length, and the copies of
             // `Strided::copies_to` stay within them. The source is valid on the host, and its
@@ -307,49 +304,27 @@ impl Assignment<'_> {
 
     fn copy_on_device(&self, Group { stream, pair, .. }: &Group) -> Result<()> {
         let Some(stream) = stream else { return Ok(()) };
-        let (to, from) = (self.to(pair), self.from(pair));
-        let target = acquire_on(&to, stream, Access::Overwrite, &mut Dependencies::new())?;
+        let (to, from) = (&self.to(pair), &self.from(pair));
+        let target = acquire_on(to, stream, Access::Overwrite, &mut Dependencies::new())?;
         let mut own = None;
-        let (mut state, location, depends, is_peer) = match ready_peer(&from, stream)? {
-            Some((state, location, depends)) => (state, location, depends, true),
+        let (state, location, depends) = match ready_peer(from, stream)? {
+            Some(peer) => peer,
             None => {
                 let mut depends = Dependencies::new();
-                let acquired = own.insert(acquire_on(&from, stream, Access::Read, &mut depends)?);
-                (from.storage.lock(), acquired.location, depends, false)
+                let acquired = own.insert(acquire_on(from, stream, Access::Read, &mut depends)?);
+                (from.storage.lock(), acquired.location, depends)
             }
         };
-        let device = state.device_copy(location).device.clone();
-        let source = state.device_copy(location).address().unwrap_or(Address(0));
-        let (source, destination) = (Memory::Device(source), Memory::Device(target.address));
-        let work = CopyWork {
-            loss: FailureKind::Contents,
-            source_device: is_peer.then(|| Arc::clone(device.backend()) as _),
+        let copy = ArrayCopy {
+            stream,
+            operation: "assignment to",
+            boxes: pair.boxes.clone(),
             depends,
-            ..to.copy_work("assignment to", source, destination, pair.parts.clone())
+            acquired: (to, target),
+            locked: (from, state, location),
+            writes_locked: false,
         };
-        let position = match stream.submit_timed(Work::Copy(Box::new(work))) {
-            Ok(position) => position,
-            Err(error) => {
-                drop(state);
-                return Err(to.write_error(stream, target.location, "copying to", &error));
-            }
-        };
-        from.record_use(&mut state, location, Access::Read, stream, UseEnd::at(position));
-        if is_peer {
-            device.record_remote_use(stream.core(), position);
-        }
-        from.record_access(Some(&device), Access::Read);
-        drop(state);
-        if is_peer {
-            // The copy is counted for the destination array. It overwrites its destination, so no
-            // call is reported as the one that made the elements stale.
-            let bytes = to.selection.len_bytes(to.storage.memory_order());
-            let copied = Moved::at(position, Direction::BetweenDevices, bytes);
-            let stale_since = StaleOrigin::Unreported;
-            count(&to, &mut to.storage.lock(), copied, &device, stream, stale_since);
-        }
-        mark(&to, stream, target, Access::Overwrite, UseEnd::at(position));
-        to.record_access(Some(stream.device_ref()), Access::Overwrite);
+        copy.run()?;
         let is_written_for = to.storage.lock().takes_expected_wait(stream, UseKind::Write);
         let is_read_for = from.storage.lock().takes_expected_wait(stream, UseKind::Read);
         if is_written_for || is_read_for {
@@ -377,7 +352,7 @@ fn add_to_groups(groups: &mut SmallVec<[Group; 1]>, group: Group) {
         Some(known) => {
             extend(&mut known.pair.source, group.pair.source);
             extend(&mut known.pair.destination, group.pair.destination);
-            known.pair.parts.extend(group.pair.parts);
+            known.pair.boxes.extend(group.pair.boxes);
         }
         None => groups.push(group),
     }

@@ -10,6 +10,7 @@ use crate::device::{self, Stream};
 use crate::error::{Error, Result};
 use crate::storage::ArrayState;
 use crate::transfer::access::request::{Queued, Regions, Request};
+use crate::transfer::copy::job::Boxes;
 use crate::transfer::copy::report::{Moved, count, stale_since};
 use resident_backend::{
     Address, Bytes, CopyBox, CopyWork, FailureKind, HostMemory, Memory, Position, Work, failure,
@@ -19,8 +20,6 @@ use resident_core::coherence::{
     Content, Location, PlannedCopy, Region, Source, Undefined, join_copies,
 };
 use resident_core::layout::{MemoryOrder, split_copies};
-
-pub(in crate::transfer) type Copies = SmallVec<[CopyBox; 1]>;
 
 /// The newest contents of a request.
 #[derive(Default)]
@@ -88,11 +87,11 @@ pub(in crate::transfer) struct DeviceParts {
     pub(in crate::transfer) regions: Regions,
     /// The copies of the regions. While the device makes those of the next operation, the host
     /// unpacks those of the one before.
-    pub(super) operations: SmallVec<[Copies; 1]>,
+    pub(super) operations: SmallVec<[Boxes; 1]>,
 }
 
 impl DeviceParts {
-    pub(in crate::transfer) fn new(location: Location, region: Region, copies: Copies) -> Self {
+    pub(in crate::transfer) fn new(location: Location, region: Region, copies: Boxes) -> Self {
         let regions = Regions::from_iter([region]);
         Self { location, regions, operations: SmallVec::from_iter([copies]) }
     }
@@ -103,7 +102,7 @@ impl DeviceParts {
         all: &mut SmallVec<[Self; 1]>,
         location: Location,
         region: Region,
-        copies: Copies,
+        copies: Boxes,
     ) {
         let Some(known) = all.iter_mut().find(|known| known.location == location) else {
             return all.push(Self::new(location, region, copies));

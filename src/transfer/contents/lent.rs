@@ -12,12 +12,14 @@ use super::snapshot::{SnapshotCall, snapshot_to};
 use crate::audit::{Cause, Direction};
 use crate::device::{Device, Stream};
 use crate::error::Result;
+use crate::storage::StaleOrigin;
 use crate::transfer::access::acquire::{Acquired, CopyPlace, acquire_on};
 use crate::transfer::access::mark::mark;
 use crate::transfer::access::request::{Regions, Request, StoredView};
 use crate::transfer::copy::changed_bytes::lent_hash;
+use crate::transfer::copy::job::{Boxes, begin};
 use crate::transfer::copy::plan::operation_bytes_max;
-use crate::transfer::copy::report::{Moved, count, report_after, stale_since};
+use crate::transfer::copy::report::{Moved, count, report_after};
 use resident_backend::call_site::CallSite;
 use resident_backend::fork::ForkMark;
 use resident_backend::unwinding::abort_on_unwind;
@@ -221,13 +223,12 @@ impl Upload<'_> {
     }
 
     /// Queues copies to the elements of `request`.
-    fn queue_parts(&mut self, request: &Request<'_>, parts: SmallVec<[CopyBox; 1]>) -> Result<()> {
-        let queue = self.stream.queue();
+    fn queue_parts(&mut self, request: &Request<'_>, parts: Boxes) -> Result<()> {
         let source = self.lease.memory.clone() as Arc<dyn HostMemory>;
         let mut direct = || self.work(source.clone(), parts.clone());
         let (stream, location) = (self.stream, self.location);
         let copy_error = |error| request.write_error(stream, location, "copying", &error);
-        if let Some(copy) = queue.begin_copy(&mut direct).map_err(copy_error)? {
+        if let Some(copy) = begin(stream, &mut direct).map_err(copy_error)? {
             self.lease.queued = Some((self.stream.clone(), copy.position));
             copy.run();
             return Ok(());
@@ -257,7 +258,7 @@ impl Upload<'_> {
         Ok(())
     }
 
-    fn work(&self, source: Arc<dyn HostMemory>, parts: SmallVec<[CopyBox; 1]>) -> Box<CopyWork> {
+    fn work(&self, source: Arc<dyn HostMemory>, parts: Boxes) -> Box<CopyWork> {
         let before = self.lease.queued.as_ref().map(|(stream, position)| (stream.id(), *position));
         upload_work(self.request, source, self.address, parts, before.into_iter().collect())
     }
@@ -271,9 +272,11 @@ impl Upload<'_> {
             let part = Selection::Boxes(written);
             let request = request.of(if outcome.is_ok() { request.selection } else { &part });
             mark(&request, stream, acquired, Access::Overwrite, UseEnd::at(*position));
-            let len_bytes = request.selection.len_bytes(request.storage.memory_order());
-            let lent_hash = lent_hash(|| lease.memory.unbroken(len_bytes));
-            count_lent(&request, stream, *position, Direction::ToDevice, lent_hash);
+            let bytes = request.selection.len_bytes(request.storage.memory_order());
+            let lent_hash = lent_hash(|| lease.memory.unbroken(bytes));
+            let moved = Moved { lent_hash, ..Moved::at(*position, Direction::ToDevice, bytes) };
+            let (state, since) = (&mut request.storage.lock(), StaleOrigin::Unreported);
+            count(&request, state, moved, stream.device_ref(), stream, since);
         }
         drop(lease);
         outcome.map_err(|error| error.after_writing(written_bytes))
@@ -286,7 +289,7 @@ pub(super) fn parts_of(
     regions: &[Region],
     to: Strided<'_>,
     from: Strided<'_>,
-) -> SmallVec<[CopyBox; 1]> {
+) -> Boxes {
     let memory_order = request.storage.memory_order();
     let unit_bytes = memory_order.unit_bytes();
     let boxes = regions.iter().flat_map(|region| to.boxes_of(unit_bytes, memory_order, region));
@@ -297,37 +300,12 @@ pub(in crate::transfer) fn upload_work(
     request: &Request<'_>,
     source: Arc<dyn HostMemory>,
     address: Address,
-    parts: SmallVec<[CopyBox; 1]>,
+    parts: Boxes,
     depends: Dependencies,
 ) -> Box<CopyWork> {
     let (source, destination) = (Memory::Host(source), Memory::Device(address));
     let copy = request.copy_work("copy to", source, destination, parts);
     Box::new(CopyWork { loss: FailureKind::Contents, depends, ..copy })
-}
-
-/// Counts a copy between memory of the host and a device's copy of the request's array.
-pub(super) fn count_copy(
-    request: &Request<'_>,
-    stream: &Stream,
-    position: Position,
-    direction: Direction,
-) {
-    count_lent(request, stream, position, direction, None);
-}
-
-/// As [`count_copy`], with a hash of what was lent.
-fn count_lent(
-    request: &Request<'_>,
-    stream: &Stream,
-    position: Position,
-    direction: Direction,
-    lent_hash: Option<u64>,
-) {
-    let bytes = request.selection.len_bytes(request.storage.memory_order());
-    let mut state = request.storage.lock();
-    let since = stale_since(&state, Location::HOST, &[]);
-    let moved = Moved { lent_hash, ..Moved::at(position, direction, bytes) };
-    count(request, &mut state, moved, stream.device_ref(), stream, since);
 }
 
 /// Copies a part to `to`, which has the same shape. Copies from a device run on `stream` if it is a

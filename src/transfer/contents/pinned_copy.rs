@@ -1,25 +1,23 @@
 //! Copies between arrays on a device and coherent arrays whose host memory is pinned. A device
 //! accesses that memory itself, after the call: each copy is a use of both arrays.
 
-use smallvec::SmallVec;
-
-use super::lent::{count_copy, parts_of, upload_work};
-use crate::audit::{Cause, Direction};
+use super::lent::parts_of;
+use crate::audit::Cause;
 use crate::device::Stream;
 use crate::error::Result;
-use crate::storage::{StateGuard, Storage, UseKind};
+use crate::storage::{StateGuard, Storage};
 use crate::transfer::access::acquire::acquire_on;
-use crate::transfer::access::mark::mark;
 use crate::transfer::access::request::{
     Regions, Request, StoredView, ends_of, users_of_other_kinds,
 };
-use crate::transfer::copy::changed_bytes::before_queued_write;
+use crate::transfer::copy::between_arrays::ArrayCopy;
+use crate::transfer::copy::job::Boxes;
 use crate::transfer::copy::missing::acquire_host;
 use crate::transfer::copy::report::run_deferred;
+use resident_backend::Dependencies;
 use resident_backend::call_site::CallSite;
-use resident_backend::{CopyBox, CopyWork, Dependencies, FailureKind, Memory, Work};
 use resident_core::Access;
-use resident_core::ordering::UseEnd;
+use resident_core::coherence::Location;
 
 /// Overwrites a part on `stream`'s device with a part of a coherent array, of the same shape, whose
 /// host memory is pinned for the device. Returns at once: later writes of the host wait for the
@@ -39,26 +37,18 @@ pub(crate) fn copy_from_pinned(
     }
     acquire_host(&source, Access::Read)?;
     let acquired = acquire_on(&request, stream, Access::Overwrite, &mut Dependencies::new())?;
-    let mut state = from.storage.lock();
-    let Some(host) = state.host.clone() else { return Ok(false) };
-    let parts = copies(&request, to, from);
-    let work = upload_work(&request, host, acquired.address, parts, Dependencies::new());
-    let submitted = stream.submit_timed(Work::Copy(work));
-    let position = match submitted {
-        Ok(position) => position,
-        Err(error) => {
-            drop(state);
-            return Err(request.write_error(stream, acquired.location, "copying", &error));
-        }
+    let copy = ArrayCopy {
+        stream,
+        operation: "copy to",
+        boxes: boxes(&request, to, from),
+        depends: Dependencies::new(),
+        acquired: (&request, acquired),
+        locked: (&source, from.storage.lock(), Location::HOST),
+        writes_locked: false,
     };
-    let host = state.host_location();
-    source.record_use(&mut state, host, Access::Read, stream, UseEnd::at(position));
-    from.storage.publish(&state);
-    drop(state);
-    mark(&request, stream, acquired, Access::Overwrite, UseEnd::at(position));
-    count_copy(&request, stream, position, Direction::ToDevice);
+    let is_queued = copy.run()?;
     run_deferred();
-    Ok(true)
+    Ok(is_queued)
 }
 
 /// Where a copy of contents is read.
@@ -148,34 +138,20 @@ pub(crate) fn copy_to_pinned(
     }
     let mut depends = Dependencies::new();
     let acquired = acquire_on(&source, stream, Access::Read, &mut depends)?;
-    let regions = request.regions();
-    let mut state = request.lock_for_write(stream, &regions)?;
-    let (Some(memory), host) = (state.host.clone(), state.host_location()) else {
-        return Ok(false);
+    let boxes = boxes(&request, to, from);
+    let state = request.lock_for_write(stream, &request.regions())?;
+    let copy = ArrayCopy {
+        stream,
+        operation: "copy to",
+        boxes,
+        depends,
+        acquired: (&source, acquired),
+        locked: (&request, state, Location::HOST),
+        writes_locked: true,
     };
-    let parts = copies(&request, to, from);
-    let (there, here) = (Memory::Device(acquired.address), Memory::Host(memory));
-    let copy = request.copy_work("copy to", there, here, parts);
-    let work = CopyWork { loss: FailureKind::Contents, depends, ..copy };
-    let position = match stream.submit_timed(Work::Copy(Box::new(work))) {
-        Ok(position) => position,
-        Err(error) => {
-            drop(state);
-            return Err(request.write_error(stream, host, "copying", &error));
-        }
-    };
-    // The host waits for the copy, not for later work of the stream.
-    stream.ensure_event_at_tail();
-    request.record_use(&mut state, host, Access::Overwrite, stream, UseEnd::at(position));
-    request.record_write(&mut state, host, Access::Overwrite);
-    state.note_host_memory_write();
-    state.note_use(UseKind::Write, &selection);
-    before_queued_write(to.storage);
-    drop(state);
-    mark(&source, stream, acquired, Access::Read, UseEnd::at(position));
-    count_copy(&source, stream, position, Direction::ToHost);
+    let is_queued = copy.run()?;
     run_deferred();
-    Ok(true)
+    Ok(is_queued)
 }
 
 /// Whether the array's host memory is pinned for the stream's device, and its only copy there.
@@ -185,11 +161,7 @@ fn is_pinned(storage: &Storage, stream: &Stream) -> bool {
 }
 
 /// The copies between two views, in units of the destination's memory order.
-fn copies(
-    request: &Request<'_>,
-    to: StoredView<'_>,
-    from: StoredView<'_>,
-) -> SmallVec<[CopyBox; 1]> {
+fn boxes(request: &Request<'_>, to: StoredView<'_>, from: StoredView<'_>) -> Boxes {
     let memory_order = to.storage.memory_order();
     let bytes = |of: StoredView<'_>| of.view.in_bytes(of.element_bytes);
     let in_bytes = to.is_divided().then(|| (bytes(to), bytes(from)));

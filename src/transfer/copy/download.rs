@@ -1,24 +1,18 @@
 //! Copies from a device to the host.
 
-use std::sync::Arc;
-
 use smallvec::SmallVec;
 
+use super::job::{CopyJob, Maker, ReadFrom};
 use super::pipeline::Pipeline;
 use super::plan::{Route, RoutedCopies};
-use super::report::{Moved, stale_since};
-use crate::audit::Direction;
 use crate::device::{Device, Stream};
 use crate::error::Result;
 use crate::storage::ArrayState;
-use crate::transfer::access::request::{
-    Marks, Regions, Request, collect_conflicts, users_of_other_kinds,
-};
-use resident_backend::{Address, CopyWork, HostMemory, Memory, OwnCopy, Position, Work, scope};
+use crate::transfer::access::request::{Marks, Regions, Request, collect_conflicts};
+use resident_backend::scope;
 use resident_core::Access;
 use resident_core::coherence::{Location, Region, Span};
 use resident_core::layout::Selection;
-use resident_core::ordering::UseEnd;
 
 /// How a download is queued.
 #[derive(Clone, Copy, Debug)]
@@ -86,75 +80,24 @@ impl Request<'_> {
         queueing: Queueing<'_>,
         pipeline: &mut Pipeline,
     ) -> Result<()> {
-        let mut state = self.storage.lock();
-        let Some(host) = state.host.clone() else { return Ok(()) };
-        let to = state.host_location();
-        let asked = match queueing {
-            Queueing::Ahead(asked) => asked,
-            Queueing::Awaited => None,
+        let state = self.storage.lock();
+        // Inside a kernel body, calls that need a download are refused whether the stream is idle
+        // or not.
+        let (asked, maker) = match queueing {
+            Queueing::Ahead(asked) => (asked, Maker::Stream),
+            Queueing::Awaited if scope::is_in_body() => (None, Maker::Stream),
+            Queueing::Awaited => (None, Maker::CallerOrStream),
         };
-        let stream = self.download_stream(&state, from, regions, asked);
-        let others = users_of_other_kinds(&state, stream.device_ref(), regions);
-        // Open uses are those for which the caller has waited: the claim allows no new guard.
-        let is_used = others.iter().any(|mark| mark.end != UseEnd::OPEN);
-        if !state.holds(from, regions) || is_used {
-            // The state has changed since the plan was made. The caller plans again.
-            return Ok(());
-        }
-        let depends = self.wait_for_writers(&mut state, &stream, from, regions)?;
-        let between = self.between(&state, &stream, from, regions);
-        let marks = self.conflicts_of_write(&state, &stream, to, regions);
-        self.make_wait(&mut state, &stream, &marks)?;
-        let address = state.device_copy(from).address().unwrap_or(Address(0));
-        let mut work = || {
-            let destination = Memory::Host(Arc::clone(&host) as Arc<dyn HostMemory>);
-            let parts = self.same_offsets(regions);
-            Box::new(CopyWork {
-                may_read_between: between.is_some(),
-                depends: depends.clone(),
-                ..self.copy_work("download of", Memory::Device(address), destination, parts)
-            })
-        };
-        let (position, own) = self.submit_download(&stream, &mut work, queueing)?;
-        let since = stale_since(&state, to, regions);
-        let moved = Moved::at(position, Direction::ToHost, self.bytes_of(regions));
-        pipeline.add_copy(moved, stream.device_ref(), &stream, since);
-        self.record_read(&mut state, &stream, from, regions, position);
-        if let Some(between) = between {
-            self.record_read(&mut state, &stream, from, &Regions::from_iter([between]), position);
-        }
-        self.record_copy(&mut state, &stream, to, regions, position);
-        drop(state);
-        pipeline.push(stream, position);
-        if let Some(own) = own {
-            own.run();
-        }
-        Ok(())
-    }
-
-    /// Queues a download, or takes its position for this thread to make it. This thread has a claim
-    /// on the elements, which it may keep meanwhile, because the copy waits for nothing. Inside a
-    /// kernel body, calls that need a download are refused whether the stream is idle or not.
-    fn submit_download(
-        &self,
-        stream: &Stream,
-        work: &mut dyn FnMut() -> Box<CopyWork>,
-        queueing: Queueing<'_>,
-    ) -> Result<(Position, Option<OwnCopy>)> {
-        let is_awaited = matches!(queueing, Queueing::Awaited) && !scope::is_in_body();
-        if is_awaited && stream.queue().may_begin_copy() {
-            let begun = stream.queue().begin_copy(work);
-            if let Some(own) = begun.map_err(|error| self.copy_error(stream, &error))? {
-                return Ok((own.position, Some(own)));
-            }
-        }
-        Ok((self.submit(stream, Work::Copy(work()))?, None))
+        let stream = &self.download_stream(&state, from, regions, asked);
+        let (from, to) = (ReadFrom::Copy(from), state.host_location());
+        let job = CopyJob { request: self, stream, from, to, regions, maker };
+        job.run(state, pipeline).map(drop)
     }
 
     /// The box from the first to the last of the regions in memory, if one copy may read the whole
     /// box. This is so if all its elements have contents and no other stream writes any of them.
     /// Later writers wait for the recorded read.
-    fn between(
+    pub(super) fn between(
         &self,
         state: &ArrayState,
         stream: &Stream,

@@ -9,6 +9,7 @@
 use std::sync::Arc;
 
 use super::download::Queueing;
+use super::job::{CopyJob, Maker, ReadFrom};
 use super::pipeline::{Pipeline, QueuedCopies};
 use super::plan::{Batch, Route, RoutedCopies, RoutedPlan, routed};
 use super::report::run_deferred;
@@ -220,14 +221,19 @@ impl<'r, 's> Missing<'r, 's> {
                 (Source::Constant(value), Destination::Host(_)) => {
                     request.fill_on_host(value, regions);
                 }
-                (Source::Location(from), Destination::Device(stream))
-                    if copies.route == Route::Peer =>
-                {
-                    request.copy_from_peer(stream, location, from, regions, pipeline)?;
-                }
-                (Source::Location(_), Destination::Device(stream)) => {
-                    request.upload(stream, location, copies, pipeline)?;
-                }
+                (Source::Location(from), Destination::Device(stream)) => match copies.route {
+                    Route::Staged { chunk_bytes_max, .. } => {
+                        let memory_order = request.storage.memory_order();
+                        let chunks = memory_order.split_regions(regions, chunk_bytes_max);
+                        request.upload(stream, from, location, chunks, pipeline)?;
+                    }
+                    _ => {
+                        // The device accesses pinned memory, and that of a peer, itself.
+                        let (from, to, maker) = (ReadFrom::Copy(from), location, Maker::Stream);
+                        let job = CopyJob { request, stream, from, to, regions, maker };
+                        job.run(request.storage.lock(), pipeline)?;
+                    }
+                },
                 (Source::Location(from), Destination::Host(queueing)) => {
                     request.download(from, copies, queueing, pipeline)?;
                 }

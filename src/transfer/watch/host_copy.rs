@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 
 use crate::storage::ArrayState;
 use crate::transfer::access::request::{Regions, Request};
-use crate::transfer::contents::copy_out::Copies;
+use crate::transfer::copy::job::Boxes;
 use resident_backend::{HostMemory, host_copy};
 use resident_core::layout::split_copies;
 
@@ -23,7 +23,7 @@ pub(super) struct HostCopy {
     version: u64,
     regions: Regions,
     /// The chunks to be copied, the next one last.
-    left: SmallVec<[Copies; 1]>,
+    left: SmallVec<[Boxes; 1]>,
     starts: u32,
 }
 
