@@ -2,16 +2,15 @@
 //! drops, its use counts as incomplete, because the library cannot see the work that other code
 //! queues meanwhile.
 
-use super::acquire::{Acquired, Readiness, copy_to_device, readiness};
+use super::acquire::{Acquired, copy_to_device};
 #[cfg(feature = "nccl")]
 use super::mark::queue_failure_marker;
 use super::mark::{ForeignUse, mark_foreign, position_that_fails_with, record_foreign};
+use super::readiness::Readiness;
 use super::request::Request;
-use crate::audit::{self, Accessed};
 use crate::device::Stream;
 use crate::error::Result;
 use crate::storage::{ArrayState, OpenRead, Storage, UseKind, notify_watchers};
-use resident_backend::call_site::CallSite;
 use resident_backend::{Address, Dependencies};
 use resident_core::Access;
 use resident_core::coherence::Location;
@@ -34,9 +33,9 @@ pub(crate) fn open_guard(request: &Request<'_>, stream: &Stream, access: Access)
     }
     let mut state = request.storage.lock();
     let mut depends = Dependencies::new();
-    let mut acquired = match readiness(request, &mut state, stream, access, &mut depends) {
+    let mut acquired = match request.readiness(&mut state, stream, access, &mut depends) {
         Readiness::Ready(copy) => Acquired::pin(request.storage, &mut state, copy),
-        Readiness::Used(_) | Readiness::Missing => {
+        Readiness::Wait(_) | Readiness::Copy => {
             drop(state);
             let acquired = copy_to_device(request, stream, access, &mut depends)?;
             state = request.storage.lock();
@@ -99,30 +98,6 @@ fn publish_reader(
     if is_whole && !must_be_known && state.coherence.uniform().is_some_and(is_valid) {
         request.storage.publish_reader(state, stream.id().0, acquired.address.0);
     }
-}
-
-/// As [`open_guard`], for a write of a whole array that needs no copy and no wait. If the array
-/// needs either, does nothing and returns `None`.
-pub(crate) fn open_whole(
-    storage: &Storage,
-    stream: &Stream,
-    access: Access,
-    site: CallSite,
-) -> Option<(Location, Address)> {
-    if storage.memory_order().is_empty() {
-        return None;
-    }
-    let mut state = storage.lock();
-    let ready = state.ready_whole(stream, access)?;
-    if !state.become_only_holder(ready.location, site) {
-        return None;
-    }
-    state.record_open_write(&ready);
-    storage.forget_readers();
-    storage.publish(&state);
-    let (device, is_whole) = (Some(stream.device_ref()), true);
-    audit::record_access(|| Accessed { storage, device, access, is_whole, site });
-    Some((ready.location, ready.address))
 }
 
 /// Closes the mark of a write guard that has dropped: all work that other code has queued for the

@@ -5,17 +5,17 @@
 use smallvec::SmallVec;
 
 use super::acquire::{Acquired, acquire_on};
+use super::readiness::whole_on_device;
 use super::request::Request;
 use crate::audit::{self, Flow};
 use crate::device::Stream;
 use crate::error::Result;
-use crate::storage::{ArrayState, ReadyCopy, StateGuard, Storage, UseKind};
+use crate::storage::{ArrayState, StateGuard, Storage, UseKind};
 use crate::traffic::LaunchedCopies;
 use crate::transfer::copy::report::run_deferred;
 use crate::transfer::copy::small_upload::upload_small;
 use resident_backend::{Address, Dependencies, Position};
 use resident_core::Access;
-use resident_core::coherence::Location;
 use resident_core::layout::Selection;
 use resident_core::ordering::UseEnd;
 
@@ -81,8 +81,9 @@ impl<'a> LaunchedArrays<'a> {
         access: Access,
         depends: &mut Dependencies,
     ) -> Option<Address> {
+        let order = storage.memory_order();
         let (address, is_summarised) =
-            match storage.acquire_summarised(stream, epoch, access, depends) {
+            match storage.state.acquire(order, stream, epoch, access, depends) {
                 Ok(address) => (address, true),
                 Err(state) => (acquire_ready(storage, state, stream, access, depends)?, false),
             };
@@ -198,9 +199,11 @@ impl<'a> LaunchedArray<'a> {
         if !self.is_summarised {
             return Err(self.storage.lock());
         }
-        let is_explicit = self.storage.mark_summarised(stream, self.access, position)?;
+        let (storage, order) = (self.storage, self.storage.memory_order());
+        let is_explicit =
+            storage.state.mark(order, &storage.published, stream.id(), self.access, position)?;
         self.is_pinned = false;
-        Ok(if is_explicit { 0 } else { self.storage.memory_order().len_bytes() })
+        Ok(if is_explicit { 0 } else { order.len_bytes() })
     }
 
     /// Marks a whole array of which only the uses change, and summarises its state for the next
@@ -282,33 +285,7 @@ fn acquire_ready(
     if storage.memory_order().is_empty() {
         return None;
     }
-    let ReadyCopy { location, address, writer, .. } = state.ready_whole(stream, access)?;
-    if let Some(work) = writer.and_then(|writer| writer.written_by()) {
-        depend_on(&mut state, depends, stream, location, work);
-    }
+    let copy = whole_on_device(&mut state, stream, access, depends)?;
     state.pin();
-    Some(address)
-}
-
-/// Adds work on `stream` itself that wrote the whole array, unless it is complete: then forgets it,
-/// so that it is not looked at again. For the first entry this is not checked, because that reads
-/// memory which the executing thread writes.
-fn depend_on(
-    state: &mut ArrayState,
-    depends: &mut Dependencies,
-    stream: &Stream,
-    location: Location,
-    work: Position,
-) {
-    let dependency = (stream.id(), work);
-    if depends.contains(&dependency) {
-        return;
-    }
-    if !depends.is_empty() && stream.core().is_done(UseEnd::at(work)) {
-        state.retire_device_uses(location);
-        if state.uses(location).uniform().is_some_and(|uses| uses.writer().is_none()) {
-            return;
-        }
-    }
-    depends.push(dependency);
+    Some(copy.address)
 }

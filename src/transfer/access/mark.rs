@@ -5,13 +5,11 @@ use smallvec::SmallVec;
 
 use super::acquire::Acquired;
 use super::request::Request;
-use crate::audit::{self, Accessed};
 use crate::device::Stream;
 use crate::error::Result;
-use crate::storage::{ArrayState, HostWrite, Storage, UseKind, notify_watchers};
+use crate::storage::{ArrayState, HostWrite, UseKind, notify_watchers};
 use crate::transfer::copy::changed_bytes::before_host_write;
 use crate::transfer::copy::missing::acquire_host;
-use resident_backend::call_site::CallSite;
 use resident_backend::{Address, Bytes, Dependencies, FailureKind, FillWork, Position, Work};
 use resident_core::Access;
 use resident_core::coherence::Location;
@@ -127,49 +125,10 @@ pub(crate) fn write_on_host(request: &Request<'_>, access: Access) -> Result<Hos
 #[inline]
 fn write_ready_on_host(request: &Request<'_>, access: Access) -> Option<HostWrite> {
     let mut state = request.storage.lock();
-    let host = state.host_location();
-    let is_ready = state.host.is_some()
-        && state.is_host_idle()
-        && !state.has_new_failures()
-        && (access == Access::Overwrite || request.is_valid(&state, host));
-    if !is_ready {
+    if !request.is_ready_on_host(&state, access) {
         return None;
     }
-    before_host_write(request.storage, request.selection, &state);
-    let write = state.begin_host_write(request.selection);
-    request.record_write(&mut state, host, access);
-    request.record_access(None, access);
-    Some(write)
-}
-
-/// As [`write_on_host`], for a whole array that needs no copy and no wait. If the array needs
-/// either, does nothing and returns `None`.
-pub(crate) fn write_whole_on_host(
-    storage: &Storage,
-    access: Access,
-    site: CallSite,
-) -> Option<HostWrite> {
-    let mut state = storage.lock();
-    let host = state.host_location();
-    let is_valid = || {
-        access == Access::Overwrite
-            || state.coherence.uniform().is_some_and(|content| content.is_valid(host))
-    };
-    let is_ready =
-        state.host.is_some() && state.is_host_idle() && !state.has_new_failures() && is_valid();
-    if !is_ready {
-        return None;
-    }
-    before_host_write(storage, &Selection::Whole, &state);
-    if !state.become_only_holder(host, site) {
-        return None;
-    }
-    let write = state.begin_host_write(&Selection::Whole);
-    storage.forget_readers();
-    storage.publish(&state);
-    let (device, is_whole) = (None, true);
-    audit::record_access(|| Accessed { storage, device, access, is_whole, site });
-    Some(write)
+    Some(begin_write(request, &mut state, access))
 }
 
 /// Marks a write by the host, which ends when the result drops.
@@ -177,11 +136,14 @@ pub(crate) fn mark_host_written(request: &Request<'_>, access: Access) -> HostWr
     if request.is_empty() {
         return HostWrite::NONE;
     }
-    let mut state = request.storage.lock();
-    let host = state.host_location();
-    before_host_write(request.storage, request.selection, &state);
+    begin_write(request, &mut request.storage.lock(), access)
+}
+
+#[inline]
+fn begin_write(request: &Request<'_>, state: &mut ArrayState, access: Access) -> HostWrite {
+    before_host_write(request.storage, request.selection, state);
     let write = state.begin_host_write(request.selection);
-    request.record_write(&mut state, host, access);
+    request.record_write(state, state.host_location(), access);
     request.record_access(None, access);
     write
 }

@@ -124,7 +124,7 @@ pub(crate) fn read_newest(
     if audit::has_listeners() {
         return false;
     }
-    let Some(copy) = storage.pin_newest() else { return false };
+    let Some(copy) = storage.state.pin_newest(storage.memory_order()) else { return false };
     if copy.stream.is_other_entered() {
         return false;
     }

@@ -13,7 +13,7 @@ use crate::audit::{Cause, Direction};
 use crate::device::{Device, Stream};
 use crate::error::Result;
 use crate::storage::StaleOrigin;
-use crate::transfer::access::acquire::{Acquired, CopyPlace, acquire_on};
+use crate::transfer::access::acquire::{Acquired, acquire_on};
 use crate::transfer::access::mark::mark;
 use crate::transfer::access::request::{Regions, Request, StoredView};
 use crate::transfer::copy::changed_bytes::lent_hash;
@@ -190,7 +190,7 @@ fn upload_all(
     let bytes_max = operation_bytes_max(&*lease.memory, stream.device_ref());
     let chunks = request.storage.memory_order().split_regions(&request.regions(), bytes_max);
     let (from, written) = (from.view, Regions::new());
-    let CopyPlace { location, address } = acquired.place();
+    let Acquired { location, address, .. } = acquired;
     let mut upload = Upload { request, stream, to, from, location, address, lease, written };
     let outcome = chunks.into_iter().try_for_each(|regions| upload.queue(regions));
     upload.close(acquired, outcome)

@@ -138,7 +138,7 @@ impl<'r, 's> Missing<'r, 's> {
                 return Ok(Step::EndOf(pending));
             }
         }
-        let is_missing = self.access != Access::Overwrite && !request.is_valid(state, location);
+        let is_missing = request.is_missing(state, location, self.access);
         if !is_missing && is_to_host {
             return request.allocate_host(state).map(|()| Step::Nothing);
         }
@@ -296,8 +296,7 @@ fn is_acquired_on_host(request: &Request<'_>, state: &mut ArrayState, access: Ac
     state.retire_host_uses(request.storage.memory_order(), request.selection);
     state.note_host_read(request.selection);
     request.storage.publish(state);
-    let is_valid = access == Access::Overwrite || request.is_valid(state, state.host_location());
-    is_valid && !state.has_new_failures()
+    !request.is_missing(state, state.host_location(), access) && !state.has_new_failures()
 }
 
 /// The first failure of a copy that this call queued. A failure of the work that wrote the source

@@ -4,11 +4,10 @@ use super::report::{Moved, all_stale_since, count};
 use crate::audit::{self, Direction};
 use crate::device::Stream;
 use crate::error::Result;
-use crate::storage::{StateGuard, Storage, UseKind};
+use crate::storage::{CopyPlace, StateGuard, Storage, UseKind};
 use crate::transfer::access::request::Request;
-use resident_backend::{Address, StagedBytes};
+use resident_backend::StagedBytes;
 use resident_core::Access;
-use resident_core::coherence::Location;
 use resident_core::ordering::Mark;
 
 /// Uploads the whole array of the request, if it is small and newest only on the host, and if the
@@ -37,9 +36,7 @@ pub(in crate::transfer) fn upload_small<'a>(
     let Some(staged) = staged else { return Ok(None) };
     let state = storage.lock();
     match state.ready_to_upload(stream) {
-        Some((location, address)) => {
-            queue(request, state, stream, location, address, staged).map(Some)
-        }
+        Some(copy) => queue(request, state, stream, copy, staged).map(Some),
         None => Ok(None),
     }
 }
@@ -48,8 +45,7 @@ fn queue<'a>(
     request: &Request<'_>,
     mut state: StateGuard<'a>,
     stream: &Stream,
-    location: Location,
-    address: Address,
+    CopyPlace { location, address }: CopyPlace,
     staged: StagedBytes,
 ) -> Result<StateGuard<'a>> {
     state.forget_padding();
