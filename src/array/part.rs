@@ -97,7 +97,7 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
     where
         'a: 'g,
     {
-        let base = match self.storage.ready_on_host() {
+        let base = match self.storage.published.ready_on_host() {
             Some(base) => base,
             None => self.bring_to_host(Access::Read, "host", site)?,
         };
@@ -283,7 +283,7 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
         if size_of::<T>() == 0 {
             return None;
         }
-        if let Some(base) = self.storage.ready_on_host() {
+        if let Some(base) = self.storage.published.ready_on_host() {
             let element = base.cast::<T>().wrapping_add(offset);
             // SAFETY: the whole array is valid on the host: `ready_on_host` returned its start, and
             // host memory is aligned for its elements and their fields. `Layout::element` checked

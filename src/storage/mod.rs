@@ -218,12 +218,6 @@ impl Storage {
         self.state.lock(&self.memory_order)
     }
 
-    /// The host memory's start, if the whole array can be read there without a copy or a wait.
-    #[inline]
-    pub(crate) fn ready_on_host(&self) -> Option<*mut u8> {
-        self.published.ready_on_host()
-    }
-
     /// The host memory's start; null if there is none yet.
     #[inline]
     pub(crate) fn host_base(&self) -> *mut u8 {
@@ -281,12 +275,6 @@ impl Storage {
     /// Publishes a reader to the fast path, if a slot is free. Called with the lock held.
     pub(crate) fn publish_reader(&self, state: &ArrayState, stream: u64, address: u64) {
         self.published.publish_reader(state.failure_epoch(), stream, address);
-    }
-
-    /// Whether `stream` was published as a reader since the last write, so that guards may exist
-    /// that the array's state does not know of. Called with the lock held.
-    pub(crate) fn is_published(&self, stream: u64) -> bool {
-        self.published.is_published(stream)
     }
 
     /// Forgets all published readers before the array changes. Called with the lock held.

@@ -66,7 +66,7 @@ fn open_read(
     stream: &Stream,
     acquired: &Acquired<'_>,
 ) -> Option<OpenRead> {
-    let is_published = || request.storage.is_published(stream.id().0);
+    let is_published = || request.storage.published.is_published(stream.id().0);
     let location = acquired.location;
     if is_published() {
         request.storage.publish(state);

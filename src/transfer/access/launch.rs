@@ -87,14 +87,8 @@ impl<'a> LaunchedArrays<'a> {
                 Ok(address) => (address, true),
                 Err(state) => (acquire_ready(storage, state, stream, access, depends)?, false),
             };
-        self.list.push(LaunchedArray {
-            storage,
-            access,
-            is_whole: true,
-            is_summarised,
-            is_pinned: true,
-            follows_other: false,
-        });
+        let array = LaunchedArray::whole(storage, access);
+        self.list.push(LaunchedArray { is_summarised, ..array });
         Some(address)
     }
 
@@ -114,14 +108,7 @@ impl<'a> LaunchedArrays<'a> {
             && let Some(state) = upload_small(storage, request, stream)?
             && let Some(address) = acquire_ready(storage, state, stream, access, depends)
         {
-            self.list.push(LaunchedArray {
-                storage,
-                access,
-                is_whole,
-                is_summarised: false,
-                is_pinned: true,
-                follows_other: false,
-            });
+            self.list.push(LaunchedArray::whole(storage, access));
             if audit::has_subscribers() {
                 run_deferred();
             }
@@ -129,14 +116,8 @@ impl<'a> LaunchedArrays<'a> {
         }
         let acquired = acquire_on(request, stream, access, depends)?;
         let Acquired { address, follows_other, .. } = acquired;
-        self.list.push(LaunchedArray {
-            storage,
-            access,
-            is_whole,
-            is_summarised: false,
-            is_pinned: acquired.into_pin(),
-            follows_other,
-        });
+        let (array, is_pinned) = (LaunchedArray::whole(storage, access), acquired.into_pin());
+        self.list.push(LaunchedArray { is_whole, is_pinned, follows_other, ..array });
         Ok(address)
     }
 
@@ -188,6 +169,13 @@ impl Drop for LaunchedArrays<'_> {
 }
 
 impl<'a> LaunchedArray<'a> {
+    /// A whole array, pinned, that comes after no use on another stream.
+    #[inline(always)]
+    fn whole(storage: &'a Storage, access: Access) -> Self {
+        let (is_whole, is_pinned) = (true, true);
+        Self { storage, access, is_whole, is_summarised: false, is_pinned, follows_other: false }
+    }
+
     /// Marks an array by its summary, and returns its length in bytes; 0 if it is an explicit one.
     /// If it has no summary, returns the lock on its state.
     #[inline(always)]

@@ -47,6 +47,27 @@ impl<'a> StoredView<'a> {
         self.storage.memory_order().is_divided()
     }
 
+    /// Calls `serve` with this view and another one of its shape and element size, both in units of
+    /// the memory order, and with axes that are split where the memory order needs it.
+    pub(in crate::transfer) fn with_units<R>(
+        &self,
+        other: Strided<'_>,
+        serve: impl FnOnce(StoredView<'_>, Strided<'_>) -> R,
+    ) -> R {
+        let bytes = |view: &Strided<'_>| view.in_bytes(self.element_bytes);
+        let in_bytes = self.is_divided().then(|| (bytes(&self.view), bytes(&other)));
+        let (own, other) = match &in_bytes {
+            Some((own, other)) => (self.bytes(own), other.strided()),
+            None => (*self, other),
+        };
+        match own.view.split_with(&other, own.element_bytes, own.storage.memory_order()) {
+            Some((view, other)) => {
+                serve(StoredView { view: view.strided(), ..own }, other.strided())
+            }
+            None => serve(own, other),
+        }
+    }
+
     /// The same view in bytes, given its [`Strided::in_bytes`].
     pub(in crate::transfer) fn bytes<'b>(&self, view: &'b OwnView) -> StoredView<'b>
     where

@@ -154,28 +154,15 @@ pub(crate) fn copy_from_host(
     stream: &Stream,
     site: CallSite,
 ) -> Result<()> {
-    if !to.is_divided() {
-        return upload(to, from, stream, site);
-    }
-    let (view, lent) = (to.view.in_bytes(to.element_bytes), from.view.in_bytes(to.element_bytes));
-    upload(to.bytes(&view), &LentView { view: lent.strided(), ..*from }, stream, site)
-}
-
-/// As [`copy_from_host`], for views in units of the memory order.
-fn upload(to: StoredView<'_>, from: &LentView<'_>, stream: &Stream, site: CallSite) -> Result<()> {
-    let memory_order = to.storage.memory_order();
     let selection = to.selection();
     let request = Request::new(to.storage, &selection, Cause::Explicit, "copy_from_host", site);
-    if memory_order.is_empty() || selection.is_empty() {
+    if request.is_empty() {
         return Ok(());
     }
-    let split = to.view.split_with(&from.view, to.element_bytes, memory_order);
-    let (to, from_view) = match &split {
-        Some((to, from)) => (to.strided(), from.strided()),
-        None => (to.view, from.view),
-    };
-    let from = LentView { view: from_view, ..*from };
-    report_after(|| upload_all(&request, to, &from, stream))
+    to.with_units(from.view, |to, view| {
+        let from = LentView { view, ..*from };
+        report_after(|| upload_all(&request, to.view, &from, stream))
+    })
 }
 
 /// As [`copy_from_host`], for a request that is not empty. Calls no user code.

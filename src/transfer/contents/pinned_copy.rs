@@ -162,18 +162,7 @@ fn is_pinned(storage: &Storage, stream: &Stream) -> bool {
 
 /// The copies between two views, in units of the destination's memory order.
 fn boxes(request: &Request<'_>, to: StoredView<'_>, from: StoredView<'_>) -> Boxes {
-    let memory_order = to.storage.memory_order();
-    let bytes = |of: StoredView<'_>| of.view.in_bytes(of.element_bytes);
-    let in_bytes = to.is_divided().then(|| (bytes(to), bytes(from)));
-    let (to, from) = match &in_bytes {
-        Some((to, from)) => (to.strided(), from.strided()),
-        None => (to.view, from.view),
-    };
-    let regions = request.regions();
-    match to.split_with(&from, memory_order.unit_bytes(), memory_order) {
-        Some((to, from)) => parts_of(request, &regions, to.strided(), from.strided()),
-        None => parts_of(request, &regions, to, from),
-    }
+    to.with_units(from.view, |to, from| parts_of(request, &request.regions(), to.view, from))
 }
 
 impl<'a> Request<'a> {

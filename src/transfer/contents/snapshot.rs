@@ -93,12 +93,7 @@ pub(super) fn snapshot_to(
     if part.storage.memory_order().is_empty() {
         return Ok(());
     }
-    if !part.is_divided() {
-        return snapshot_units(part, copies, to, call);
-    }
-    let view = part.view.in_bytes(part.element_bytes);
-    let to = to.in_bytes(part.element_bytes);
-    snapshot_units(part.bytes(&view), copies, to.strided(), call)
+    part.with_units(to, |part, to| snapshot_units(part, copies, to, call))
 }
 
 /// As [`snapshot_to`], for views in units of the memory order.
@@ -110,12 +105,7 @@ fn snapshot_units(
 ) -> Result<()> {
     let StoredView { storage, view, element_bytes } = part;
     let memory_order = storage.memory_order();
-    let split = view.split_with(&to, element_bytes, memory_order);
-    let (view, to) = match &split {
-        Some((view, to)) => (view.strided(), to.strided()),
-        None => (view, to),
-    };
-    let selection = StoredView { view, ..part }.selection();
+    let selection = part.selection();
     let request =
         Request::new(storage, &selection, Cause::Explicit, operation, site).ahead_of_use();
     let unit_bytes = u64::from(element_bytes);
