@@ -10,10 +10,10 @@ use crate::device::{self, Stream};
 use crate::error::{Error, Result};
 use crate::storage::ArrayState;
 use crate::transfer::access::request::{Queued, Regions, Request};
-use crate::transfer::copy::job::Boxes;
+use crate::transfer::copy::job::{Boxes, queue};
 use crate::transfer::copy::report::{Moved, count, stale_since};
 use resident_backend::{
-    Address, Bytes, CopyBox, CopyWork, FailureKind, HostMemory, Memory, Position, Work, failure,
+    Address, Bytes, CopyBox, CopyWork, FailureKind, HostMemory, Memory, Position, failure,
     host_copy,
 };
 use resident_core::coherence::{
@@ -195,9 +195,8 @@ impl CopyOut {
                 (Memory::Device(address), Memory::Host(Arc::clone(&self.memory)));
             let written_bytes = len_bytes(&parts);
             let copy = request.copy_work(self.label, source, destination, parts);
-            let work = Work::Copy(Box::new(CopyWork { depends: depends.clone(), ..copy }));
-            let submitted = stream.submit_timed(work);
-            let position = submitted.map_err(|error| request.copy_error(stream, &error))?;
+            let queued = queue(stream, Box::new(CopyWork { depends: depends.clone(), ..copy }));
+            let position = queued.map_err(|error| request.copy_error(stream, &error))?;
             request.record_read(state, stream, location, &regions, position);
             self.queued_bytes.push(written_bytes);
             if left > 0 || self.waits == CallerWaits::Later {

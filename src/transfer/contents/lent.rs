@@ -5,8 +5,6 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 
-use smallvec::SmallVec;
-
 use super::copy_out::{CallerWaits, CopyOut, wait_for_arrival};
 use super::snapshot::{SnapshotCall, snapshot_to};
 use crate::audit::{Cause, Direction};
@@ -17,7 +15,7 @@ use crate::transfer::access::acquire::{Acquired, acquire_on};
 use crate::transfer::access::mark::mark;
 use crate::transfer::access::request::{Regions, Request, StoredView};
 use crate::transfer::copy::changed_bytes::lent_hash;
-use crate::transfer::copy::job::{Boxes, begin};
+use crate::transfer::copy::job::{Boxes, Maker, queue, start};
 use crate::transfer::copy::plan::operation_bytes_max;
 use crate::transfer::copy::report::{Moved, count, report_after};
 use resident_backend::call_site::CallSite;
@@ -25,7 +23,7 @@ use resident_backend::fork::ForkMark;
 use resident_backend::unwinding::abort_on_unwind;
 use resident_backend::{
     Address, CopyBox, CopyWork, Dependencies, DeviceKind, FailureKind, HostMemory, Memory,
-    Position, Work, failure, host_copy, scope,
+    Position, failure, host_copy, scope,
 };
 use resident_core::Access;
 use resident_core::coherence::{Location, Region};
@@ -211,38 +209,38 @@ impl Upload<'_> {
 
     /// Queues copies to the elements of `request`.
     fn queue_parts(&mut self, request: &Request<'_>, parts: Boxes) -> Result<()> {
-        let source = self.lease.memory.clone() as Arc<dyn HostMemory>;
-        let mut direct = || self.work(source.clone(), parts.clone());
         let (stream, location) = (self.stream, self.location);
         let copy_error = |error| request.write_error(stream, location, "copying", &error);
-        if let Some(copy) = begin(stream, &mut direct).map_err(copy_error)? {
-            self.lease.queued = Some((self.stream.clone(), copy.position));
-            copy.run();
+        let source = self.lease.memory.clone() as Arc<dyn HostMemory>;
+        let mut direct = || self.work(source.clone(), parts.clone());
+        // The device accesses pinned memory itself: the call returns once it has (`Lease`).
+        let maker = if self.lease.is_pinned() { Maker::CallerOrStream } else { Maker::Caller };
+        if let Some(started) = start(stream, maker, &mut direct).map_err(copy_error)? {
+            self.lease.queued = Some((stream.clone(), started.position));
+            started.run();
             return Ok(());
         }
-        if self.lease.is_pinned() {
-            // The call returns once the device has read the memory (`Lease`).
-            let position = self.stream.submit_timed(Work::Copy(direct())).map_err(copy_error)?;
-            self.lease.queued = Some((self.stream.clone(), position));
-            return Ok(());
-        }
+        let (staging, staged) = self.pack(parts)?;
+        let position = queue(stream, self.work(staging, staged)).map_err(copy_error)?;
+        self.lease.queued = Some((stream.clone(), position));
+        Ok(())
+    }
+
+    /// Packs parts of the lent memory into staging memory. Returns the copies from there.
+    fn pack(&self, parts: Boxes) -> Result<(Arc<dyn HostMemory>, Boxes)> {
         let len_bytes = parts.iter().map(CopyBox::len_bytes).sum();
         let staging = self.request.staging(self.stream, len_bytes)?;
-        let (mut packed_bytes, mut staged) = (0, SmallVec::new());
+        let (mut packed_bytes, mut staged) = (0, Boxes::new());
         for part in parts {
             let packing = part.source().copy_from_packed(packed_bytes).reversed();
             // SAFETY: the lent memory contains the elements of the view from which the copies were
             // made, and nothing writes them meanwhile (`LentView::new`). The staging memory has
             // `len_bytes` bytes, and this call alone has it.
             unsafe { host_copy::copy_box(self.lease.memory.base, staging.base(), &packing) };
-            let from_packed = part.destination().copy_from_packed(packed_bytes);
+            staged.push(part.destination().copy_from_packed(packed_bytes));
             packed_bytes += part.len_bytes();
-            staged.push(from_packed);
         }
-        let work = Work::Copy(self.work(staging, staged));
-        let position = self.stream.submit_timed(work).map_err(copy_error)?;
-        self.lease.queued = Some((self.stream.clone(), position));
-        Ok(())
+        Ok((staging, staged))
     }
 
     fn work(&self, source: Arc<dyn HostMemory>, parts: Boxes) -> Box<CopyWork> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::changed_bytes::before_queued_write;
-use super::job::Boxes;
+use super::job::{Boxes, queue};
 use super::report::{Moved, count};
 use crate::audit::Direction;
 use crate::device::Stream;
@@ -12,7 +12,7 @@ use crate::storage::{ArrayState, StaleOrigin, StateGuard, UseKind};
 use crate::transfer::access::acquire::Acquired;
 use crate::transfer::access::mark::mark;
 use crate::transfer::access::request::Request;
-use resident_backend::{Address, CopyWork, Dependencies, FailureKind, Memory, Position, Work};
+use resident_backend::{Address, CopyWork, Dependencies, FailureKind, Memory, Position};
 use resident_core::Access;
 use resident_core::coherence::Location;
 use resident_core::ordering::UseEnd;
@@ -54,7 +54,7 @@ impl ArrayCopy<'_> {
             depends,
             ..to.copy_work(operation, source, destination, boxes)
         };
-        let position = match stream.submit_timed(Work::Copy(Box::new(work))) {
+        let position = match queue(stream, Box::new(work)) {
             Ok(position) => position,
             Err(error) => {
                 drop(state);

@@ -28,7 +28,7 @@ pub(in crate::transfer) type Boxes = SmallVec<[CopyBox; 1]>;
 
 /// Who makes a copy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Maker {
+pub(in crate::transfer) enum Maker {
     /// The stream.
     Stream,
     /// This thread, if the stream is idle and runs on this process's threads; else the stream.
@@ -97,7 +97,10 @@ impl CopyJob<'_> {
         }
         request.make_wait(&mut state, stream, &marks)?;
         let mut work = || self.work(&ends, depends.clone(), between.is_some());
-        let Some((position, own)) = self.submit(&mut work)? else { return Ok(false) };
+        let started = start(stream, self.maker, &mut work);
+        let started = started.map_err(|error| request.stale_copy_error(stream, &error))?;
+        let Some(started) = started else { return Ok(false) };
+        let position = started.position;
         if let Some(peer) = &ends.peer {
             peer.record_remote_use(stream.core(), position);
         }
@@ -112,9 +115,7 @@ impl CopyJob<'_> {
         }
         request.record_copy(&mut state, stream, to, regions, position);
         drop(state);
-        if let Some(own) = own {
-            own.run();
-        }
+        started.run();
         Ok(true)
     }
 
@@ -182,25 +183,6 @@ impl CopyJob<'_> {
         Box::new(CopyWork { source_device, may_read_between, depends, ..copy })
     }
 
-    /// Queues the copy, or takes its position for this thread to make it. `None` if this thread was
-    /// to make it and cannot.
-    fn submit(
-        &self,
-        work: &mut dyn FnMut() -> Box<CopyWork>,
-    ) -> Result<Option<(Position, Option<OwnCopy>)>> {
-        if self.maker != Maker::Stream {
-            let begun = begin(self.stream, work);
-            let begun = begun.map_err(|error| self.request.copy_error(self.stream, &error))?;
-            if let Some(own) = begun {
-                return Ok(Some((own.position, Some(own))));
-            }
-        }
-        if self.maker == Maker::Caller {
-            return Ok(None);
-        }
-        Ok(Some((self.request.submit(self.stream, Work::Copy(work()))?, None)))
-    }
-
     /// Adds the copy to those of the call, before it is recorded.
     fn count(&self, state: &ArrayState, ends: &Ends, position: Position, pipeline: &mut Pipeline) {
         let since = stale_since(state, self.to, self.regions);
@@ -213,13 +195,47 @@ impl CopyJob<'_> {
     }
 }
 
-/// Takes the stream's turn for a copy that this thread makes, if the stream is idle and runs on
-/// this process's threads.
-pub(in crate::transfer) fn begin(
+/// A copy that has its position on the stream.
+#[must_use]
+pub(in crate::transfer) struct Started {
+    pub(in crate::transfer) position: Position,
+    own: Option<OwnCopy>,
+}
+
+impl Started {
+    /// Makes the copy if this thread is to make it. The caller holds no lock.
+    pub(in crate::transfer) fn run(self) {
+        if let Some(own) = self.own {
+            own.run();
+        }
+    }
+}
+
+/// Queues a copy, or takes its position for this thread to make it. `None` if this thread was to
+/// make it and cannot. Each copy of each call is queued here.
+pub(in crate::transfer) fn start(
     stream: &Stream,
+    maker: Maker,
     work: &mut dyn FnMut() -> Box<CopyWork>,
-) -> std::result::Result<Option<OwnCopy>, BackendError> {
-    if stream.queue().may_begin_copy() { stream.queue().begin_copy(work) } else { Ok(None) }
+) -> std::result::Result<Option<Started>, BackendError> {
+    if maker != Maker::Stream
+        && stream.queue().may_begin_copy()
+        && let Some(own) = stream.queue().begin_copy(work)?
+    {
+        return Ok(Some(Started { position: own.position, own: Some(own) }));
+    }
+    if maker == Maker::Caller {
+        return Ok(None);
+    }
+    queue(stream, work()).map(|position| Some(Started { position, own: None }))
+}
+
+/// As [`start`], of a copy that the stream makes.
+pub(in crate::transfer) fn queue(
+    stream: &Stream,
+    work: Box<CopyWork>,
+) -> std::result::Result<Position, BackendError> {
+    stream.submit_timed(Work::Copy(work))
 }
 
 impl Request<'_> {
@@ -257,11 +273,10 @@ impl Request<'_> {
             .map_err(|error| self.call_error(stream.device_ref(), "ordering uses of", &error))
     }
 
-    /// Queues a copy or a fill of elements that are stale at the destination, so that a refusal in
-    /// the middle changes no contents.
-    pub(in crate::transfer) fn submit(&self, stream: &Stream, work: Work) -> Result<Position> {
-        let submitted = stream.submit_timed(work);
-        submitted.map_err(|error| self.copy_error(stream, &error).with_contents_unchanged())
+    /// The error of a refused copy or fill of elements that are stale at the destination: a refusal
+    /// in the middle changes no contents.
+    fn stale_copy_error(&self, stream: &Stream, error: &BackendError) -> Error {
+        self.copy_error(stream, error).with_contents_unchanged()
     }
 
     pub(in crate::transfer) fn copy_error(&self, stream: &Stream, error: &BackendError) -> Error {
@@ -297,7 +312,8 @@ impl Request<'_> {
     ) -> Result<Position> {
         let marks = self.conflicts_of_write(state, stream, location, regions);
         self.make_wait(state, stream, &marks)?;
-        self.submit(stream, work)
+        let submitted = stream.submit_timed(work);
+        submitted.map_err(|error| self.stale_copy_error(stream, &error))
     }
 
     /// Makes `stream` wait for the writers of `regions` at `from`. Returns the writers that may
