@@ -1,7 +1,7 @@
-//! Whether an access may go on, or what it has to wait for. The answer for whole arrays is also kept
-//! where the usual call finds it first: for the host in `storage/published.rs`, which takes no lock,
-//! and for launches of one stream in `storage/sole_use.rs`. What is copied if elements are missing,
-//! `copy/missing.rs` decides.
+//! Whether an access may go on, or what it has to wait for. The answer for whole arrays is also
+//! kept where the usual call finds it first: for the host in `storage/published.rs`, which takes no
+//! lock, and for launches of one stream in `storage/sole_use.rs`. What is copied if elements are
+//! missing, `copy/missing.rs` decides.
 
 use super::request::Request;
 use crate::device::Stream;
