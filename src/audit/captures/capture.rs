@@ -4,14 +4,14 @@ use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
 
-use super::at_exit::at_exit;
-use super::contents;
-use super::deny::Rules;
-use super::listeners::{self, Capture};
-use super::log;
-use super::outputs::{Outputs, VARIABLE, say};
-use super::regularly;
-use super::report::Report;
+use crate::audit::limits::deny::Rules;
+use crate::audit::recording::contents;
+use crate::audit::recording::listeners::{self, Capture};
+use crate::audit::recording::log;
+use crate::audit::reports::at_exit::at_exit;
+use crate::audit::reports::outputs::{Outputs, VARIABLE, say};
+use crate::audit::reports::regularly;
+use crate::audit::reports::report::Report;
 use crate::device;
 use crate::traffic::Flow;
 use resident_backend::sync::ForkMark;
@@ -110,7 +110,7 @@ pub fn capture_all<T>(work: impl FnOnce() -> T) -> (T, Report) {
 /// Runs `work`. Reports what the calls of this thread copied, with those that run in a [`scope`] of
 /// it, and what all threads copied that work for nobody else: that are in no capture in which this
 /// thread is not.
-pub(super) fn capture_work<T>(work: impl FnOnce() -> T) -> (T, Report, Report) {
+pub(in crate::audit) fn capture_work<T>(work: impl FnOnce() -> T) -> (T, Report, Report) {
     let (own, all) = (Arc::<Capture>::default(), Arc::new(Capture::of_work()));
     let attached = Attached::start(Arc::clone(&all));
     let counting = Counting::start(&[Arc::clone(&own), all]);
@@ -120,8 +120,8 @@ pub(super) fn capture_work<T>(work: impl FnOnce() -> T) -> (T, Report, Report) {
     (value, own.take(), all)
 }
 
-/// A handle by which calls on another thread count to the captures in which this thread is now:
-/// for thread pools and spawned threads. Copies that this thread [denies](super::deny()) now are
+/// A handle by which calls on another thread count to the captures in which this thread is now: for
+/// thread pools and spawned threads. Copies that this thread [denies](crate::audit::deny()) now are
 /// denied to them too.
 ///
 /// ```
@@ -207,7 +207,7 @@ pub(super) struct Running {
 }
 
 impl Running {
-    pub(super) fn start(capture: &Capture) -> Self {
+    pub(in crate::audit) fn start(capture: &Capture) -> Self {
         RUNNING.fetch_add(1, Ordering::Relaxed);
         capture.watch_memory();
         Self { listener: Some(Listener::start(add_wait)), before: copied_by_all() }
@@ -260,7 +260,7 @@ pub(super) struct Attached {
 }
 
 impl Attached {
-    pub(super) fn start(capture: Arc<Capture>) -> Self {
+    pub(in crate::audit) fn start(capture: Arc<Capture>) -> Self {
         let running = Running::start(&capture);
         listeners::attach(&capture);
         Self { capture, _running: running }
@@ -282,13 +282,13 @@ impl Drop for Attached {
 
 /// Whether calls of this thread count to a capture.
 #[inline]
-pub(super) fn is_active() -> bool {
+pub(in crate::audit) fn is_active() -> bool {
     is_any_running() && is_active_here()
 }
 
 /// Whether a capture of any thread runs, or `RESIDENT_AUDIT` was not read yet.
 #[inline]
-pub(super) fn is_any_running() -> bool {
+pub(in crate::audit) fn is_any_running() -> bool {
     RUNNING.load(Ordering::Relaxed) > 0
 }
 
@@ -381,7 +381,7 @@ fn write_until_exit(is_last: IsOver) -> io::Result<()> {
 
 /// Counts a copy for the captures of other threads, which say that they did not see it.
 #[inline]
-pub(super) fn note_copy(bytes: u64) {
+pub(in crate::audit) fn note_copy(bytes: u64) {
     if is_any_running() {
         COPIES.fetch_add(1, Ordering::Relaxed);
         COPIED_BYTES.fetch_add(bytes, Ordering::Relaxed);
@@ -395,7 +395,7 @@ fn add_wait(wait: &timeline::Wait<'_>) {
 }
 
 #[cfg(feature = "cuda")]
-pub(super) fn add_foreign_use(array: &str) {
+pub(in crate::audit) fn add_foreign_use(array: &str) {
     let captures = listeners::of_thread();
     captures.iter().for_each(|capture| capture.report.lock().add_foreign_use(array));
 }

@@ -6,10 +6,10 @@ use std::time::SystemTime;
 
 use rustc_hash::FxHashMap;
 
-use super::record::{MemoryChange, QueueSpan};
-use super::record_block::{Event, EventKind, RecordBlock};
-use super::recorded::{Recorded, Times, operations_of};
 use super::steps::{SiteTexts, StepContext};
+use super::timed::{Recorded, Times, operations_of};
+use crate::audit::recording::block::{Event, EventKind, RecordBlock};
+use crate::audit::recording::facts::{MemoryChange, QueueSpan};
 use crate::device;
 use crate::traffic::Flow;
 use resident_backend::timeline;
@@ -27,7 +27,7 @@ const RECORDS_DROPPED: usize = 3 << 10;
 
 /// The latest records, and the totals of what no record is needed for.
 #[derive(Clone, Debug)]
-pub(super) struct Records {
+pub(in crate::audit) struct Records {
     blocks: VecDeque<KeptBlock>,
     /// The number of events that were not dropped, without the ends of arrays. The oldest ones
     /// beyond [`RECORDS_KEPT`] do not count.
@@ -37,16 +37,16 @@ pub(super) struct Records {
     /// What could be saved, as far as dropped events say.
     analysis: Analysis,
     sites: SiteTexts,
-    pub(super) launches: u64,
-    pub(super) waits: Waits,
+    pub(in crate::audit) launches: u64,
+    pub(in crate::audit) waits: Waits,
     /// For other processes.
-    pub(super) peer_waits: Waits,
-    pub(super) allocations: Flow,
-    pub(super) evictions: Flow,
-    pub(super) started_ns: u64,
+    pub(in crate::audit) peer_waits: Waits,
+    pub(in crate::audit) allocations: Flow,
+    pub(in crate::audit) evictions: Flow,
+    pub(in crate::audit) started_ns: u64,
     /// The same moment by the system's clock, since 1970.
-    pub(super) started_unix_ns: u64,
-    pub(super) duration_ns: u64,
+    pub(in crate::audit) started_unix_ns: u64,
+    pub(in crate::audit) duration_ns: u64,
     times: Times,
     /// By the latest launches and their arguments, how many bytes the launch has changed.
     compared: BTreeMap<(u64, usize), u64>,
@@ -109,7 +109,7 @@ fn unix_ns() -> u64 {
 }
 
 impl Records {
-    pub(super) fn add(&mut self, block: &Arc<RecordBlock>) {
+    pub(in crate::audit) fn add(&mut self, block: &Arc<RecordBlock>) {
         self.launches += block.launches().len() as u64;
         block.events.iter().for_each(|event| self.count(block, event));
         self.len += block.events.len() - block.ends();
@@ -117,12 +117,12 @@ impl Records {
     }
 
     /// Whether there are so many events that the oldest are due to be dropped.
-    pub(super) fn are_too_many(&self) -> bool {
+    pub(in crate::audit) fn are_too_many(&self) -> bool {
         self.len >= RECORDS_KEPT + RECORDS_DROPPED
     }
 
     /// The operations of the events that [`drop_oldest`](Self::drop_oldest) would drop.
-    pub(super) fn oldest_operations(&self) -> FxHashMap<u64, (u64, u64)> {
+    pub(in crate::audit) fn oldest_operations(&self) -> FxHashMap<u64, (u64, u64)> {
         let newest_ns = self.newest_to_drop_ns();
         let oldest: Vec<_> =
             self.blocks.iter().flat_map(|kept| kept.recorded_until(newest_ns)).collect();
@@ -132,7 +132,7 @@ impl Records {
     /// Drops the oldest events beyond those that are kept, if there are too many, once findings
     /// have taken from them what they need: so a finding does not depend on how long a program runs
     /// afterwards. `times` are those of their operations.
-    pub(super) fn drop_oldest(&mut self, times: &Times) {
+    pub(in crate::audit) fn drop_oldest(&mut self, times: &Times) {
         // Another thread may have dropped them.
         if !self.are_too_many() {
             return;
@@ -179,7 +179,7 @@ impl Records {
     }
 
     /// What could be saved, by all events.
-    pub(super) fn findings(&self) -> Vec<Finding> {
+    pub(in crate::audit) fn findings(&self) -> Vec<Finding> {
         let (mut analysis, mut sites) = (self.analysis.clone(), self.sites.clone());
         let mut all: Vec<_> = self.blocks.iter().flat_map(KeptBlock::recorded).collect();
         all.sort_by_key(|recorded| recorded.event.queued_ns);
@@ -222,12 +222,12 @@ impl Records {
     }
 
     /// The number of events that are not kept.
-    pub(super) fn forgotten(&self) -> u64 {
+    pub(in crate::audit) fn forgotten(&self) -> u64 {
         self.dropped + self.len.saturating_sub(RECORDS_KEPT) as u64
     }
 
     /// Takes over when devices ran what is recorded. Work that has not run has no times.
-    pub(super) fn close(&mut self) {
+    pub(in crate::audit) fn close(&mut self) {
         device::take_times();
         self.duration_ns = timeline::now_ns().saturating_sub(self.started_ns);
         self.started_unix_ns = unix_ns().saturating_sub(self.duration_ns);
@@ -235,7 +235,7 @@ impl Records {
     }
 
     /// The records, in the order in which their work was queued or their wait began.
-    pub(super) fn in_order(&self) -> Vec<Recorded<'_>> {
+    pub(in crate::audit) fn in_order(&self) -> Vec<Recorded<'_>> {
         let recorded = self.blocks.iter().flat_map(KeptBlock::recorded);
         let mut records: Vec<_> = recorded.filter(|recorded| !recorded.is_end()).collect();
         records.sort_by_key(|record| record.event.queued_ns);
@@ -244,12 +244,17 @@ impl Records {
 
     /// When the device began and finished these operations, since the start of the log; `None` if
     /// they are not known to be over.
-    pub(super) fn times(&self, span: QueueSpan) -> Option<(u64, u64)> {
+    pub(in crate::audit) fn times(&self, span: QueueSpan) -> Option<(u64, u64)> {
         self.times.of(span, self.started_ns)
     }
 
     /// Adds how many bytes of an argument a launch has changed.
-    pub(super) fn add_compared(&mut self, launch: u64, argument: usize, changed_bytes: u64) {
+    pub(in crate::audit) fn add_compared(
+        &mut self,
+        launch: u64,
+        argument: usize,
+        changed_bytes: u64,
+    ) {
         if self.compared.len() == RECORDS_KEPT {
             self.compared.pop_first();
         }
@@ -257,11 +262,11 @@ impl Records {
     }
 
     /// How many bytes of an argument a launch has changed, if that is known.
-    pub(super) fn changed_bytes(&self, launch: u64, argument: usize) -> Option<u64> {
+    pub(in crate::audit) fn changed_bytes(&self, launch: u64, argument: usize) -> Option<u64> {
         self.compared.get(&(launch, argument)).copied()
     }
 
-    pub(super) fn since_start(&self, time_ns: u64) -> u64 {
+    pub(in crate::audit) fn since_start(&self, time_ns: u64) -> u64 {
         time_ns.saturating_sub(self.started_ns)
     }
 }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::capture::Attached;
-use super::listeners::Capture;
-use super::record::{MessageRecord, Record};
-use super::record_block::open::OpenBlock;
-use super::report::Report;
+use crate::audit::recording::block::open::OpenBlock;
+use crate::audit::recording::facts::{MessageRecord, Record};
+use crate::audit::recording::listeners::Capture;
+use crate::audit::reports::report::Report;
 
 /// Collects the copies whose `tracing` events its layer sees, for as long as the subscriber lives:
 /// of all threads if the subscriber is the global one. The layers and filters of the subscriber
@@ -103,11 +103,11 @@ impl Ledger {
 pub struct LedgerLayer(Arc<Capture>);
 
 impl LedgerLayer {
-    pub(super) fn add(&self, record: &Record) {
+    pub(in crate::audit) fn add(&self, record: &Record) {
         self.append(&record.thread, |block| block.push_record(record));
     }
 
-    pub(super) fn add_message(&self, record: &MessageRecord) {
+    pub(in crate::audit) fn add_message(&self, record: &MessageRecord) {
         self.append(&record.thread, |block| block.push_message(record));
     }
 

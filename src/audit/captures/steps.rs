@@ -2,9 +2,11 @@
 
 use rustc_hash::FxHashMap;
 
-use super::record::MemoryChange;
-use super::record_block::{AccessEvent, CopyEvent, EventKind, LaunchEvent, MemoryEvent, WaitEvent};
-use super::recorded::{Recorded, Times};
+use super::timed::{Recorded, Times};
+use crate::audit::recording::block::{
+    AccessEvent, CopyEvent, EventKind, LaunchEvent, MemoryEvent, WaitEvent,
+};
+use crate::audit::recording::facts::MemoryChange;
 use resident_backend::call_site::CallSite;
 use resident_core::Access;
 use resident_documents::findings::{self, Accessed, Argument, Copied, Launched, Step, Waited};
@@ -39,12 +41,12 @@ fn address(site: CallSite) -> usize {
 /// What the steps of events are made with.
 #[derive(Clone, Copy)]
 pub(super) struct StepContext<'a> {
-    pub(super) sites: &'a SiteTexts,
-    pub(super) times: &'a Times,
+    pub(in crate::audit) sites: &'a SiteTexts,
+    pub(in crate::audit) times: &'a Times,
     /// When the log began.
-    pub(super) started_ns: u64,
+    pub(in crate::audit) started_ns: u64,
     /// How many bytes of an argument a launch has changed.
-    pub(super) changed_bytes: &'a dyn Fn(u64, usize) -> Option<u64>,
+    pub(in crate::audit) changed_bytes: &'a dyn Fn(u64, usize) -> Option<u64>,
 }
 
 impl<'a> Recorded<'a> {
@@ -157,7 +159,7 @@ impl<'a> Recorded<'a> {
     }
 }
 
-pub(super) fn access_name(access: Access) -> &'static str {
+pub(in crate::audit) fn access_name(access: Access) -> &'static str {
     match access {
         Access::Read => "in",
         Access::ReadWrite => "in_out",

@@ -2,8 +2,8 @@
 
 use rustc_hash::FxHashMap;
 
-use super::record::QueueSpan;
-use super::record_block::{Event, EventKind, RecordBlock};
+use crate::audit::recording::block::{Event, EventKind, RecordBlock};
+use crate::audit::recording::facts::QueueSpan;
 use resident_backend::timeline::{self, Runs};
 
 /// A copy of more operations than this gets no times of its start.
@@ -11,22 +11,22 @@ const OPERATIONS_MAX: u64 = 1 << 12;
 
 /// When devices ran operations, by the queue and the position.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Times(Runs);
+pub(in crate::audit) struct Times(Runs);
 
 impl Times {
     /// Those of the latest operations.
-    pub(super) fn since(started_ns: u64) -> Self {
+    pub(in crate::audit) fn since(started_ns: u64) -> Self {
         Self(timeline::runs_since(started_ns))
     }
 
     /// Those of some operations: of each queue, the first position and the last.
-    pub(super) fn of_operations(operations: FxHashMap<u64, (u64, u64)>) -> Self {
+    pub(in crate::audit) fn of_operations(operations: FxHashMap<u64, (u64, u64)>) -> Self {
         Self(timeline::runs_of(operations))
     }
 
     /// When the device began and finished these operations, since the start of the log; `None` if
     /// they are not known to be over.
-    pub(super) fn of(&self, span: QueueSpan, log_started_ns: u64) -> Option<(u64, u64)> {
+    pub(in crate::audit) fn of(&self, span: QueueSpan, log_started_ns: u64) -> Option<(u64, u64)> {
         let (mut started_ns, finished_ns) = self.0.get(span.queue, span.last)?;
         let first = span.first.max(span.last.saturating_sub(OPERATIONS_MAX));
         for position in first..span.last {
@@ -41,9 +41,9 @@ impl Times {
 
 /// An event and its block.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Recorded<'a> {
-    pub(super) block: &'a RecordBlock,
-    pub(super) event: &'a Event,
+pub(in crate::audit) struct Recorded<'a> {
+    pub(in crate::audit) block: &'a RecordBlock,
+    pub(in crate::audit) event: &'a Event,
 }
 
 /// The operations of events: of each queue, the first position and the last.

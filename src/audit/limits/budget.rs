@@ -1,7 +1,7 @@
 //! Budgets: how much a piece of work may copy.
 
-use super::capture::{capture, capture_work};
-use super::report::Site;
+use crate::audit::captures::capture::{capture, capture_work};
+use crate::audit::reports::report::Site;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::traffic::{Direction, Flow, grouped};
@@ -10,9 +10,10 @@ use resident_backend::call_site::{CallSite, call_site};
 /// The most bytes that a piece of work may copy in each direction: a test that fails at the call
 /// sites that spend too much. A direction without a limit is free.
 ///
-/// Copies by calls of this thread count, and by those that run in a [`scope`](super::scope()) of
-/// it, so that tests beside each other in one process do not count for each other. What the work
-/// hands to other threads without a scope counts by [`of_all_threads`](Self::of_all_threads).
+/// Copies by calls of this thread count, and by those that run in a
+/// [`scope`](crate::audit::scope()) of it, so that tests beside each other in one process do not
+/// count for each other. What the work hands to other threads without a scope counts by
+/// [`of_all_threads`](Self::of_all_threads).
 ///
 /// ```
 /// use resident::{Budget, Device, Error, SmartArray};
@@ -75,7 +76,7 @@ impl Budget {
     }
 
     /// Limits the bytes that are sent to other processes, as far as they are recorded
-    /// ([`record_transfer`](super::record_transfer)).
+    /// ([`record_transfer`](crate::audit::record_transfer)).
     ///
     /// ```
     /// use resident::{Budget, Error, audit::{self, Transfer}};
@@ -124,8 +125,8 @@ impl Budget {
     }
 
     /// Copies by all threads count that are made meanwhile, but for those of threads that are in a
-    /// [`capture`](super::capture()) or a budget of their own: so work that is handed to another
-    /// thread does not get round the budget. It counts what unrelated threads copy too.
+    /// [`capture`](crate::audit::capture()) or a budget of their own: so work that is handed to
+    /// another thread does not get round the budget. It counts what unrelated threads copy too.
     ///
     /// ```
     /// use resident::{Budget, Device, Error, Result, SmartArray};
@@ -167,7 +168,7 @@ impl Budget {
     /// Runs `work` and returns its value, if no more than the budget was copied meanwhile. The
     /// copies are counted as by [`capture`], explicit ones too; the work is not interrupted. Copies
     /// by other threads count as [`Budget`] says. To refuse copies before they are made, use
-    /// [`deny`](super::deny()).
+    /// [`deny`](crate::audit::deny()).
     ///
     /// If `work` returns a `Result`, that is the value: `enforce(..)??` passes on both errors.
     ///

@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::ops::{BitOr, BitOrAssign};
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-use super::cause::Cause;
+use crate::audit::recording::cause::Cause;
 use crate::traffic::Direction;
 use resident_backend::call_site::{CallSite, call_site};
 use resident_backend::sync::{Mutex, ThreadList};
@@ -173,10 +173,10 @@ enum Threads {
 /// This is for loops that must not move data: bring it in before the loop, and let the loop fail
 /// at the line that moves something.
 ///
-/// Another thread is not affected, unless it runs in a [`scope`](super::scope()) that was made
-/// under the guard, since it may work for somebody else: so what a called function hands to a
+/// Another thread is not affected, unless it runs in a [`scope`](crate::audit::scope()) that was
+/// made under the guard, since it may work for somebody else: so what a called function hands to a
 /// thread pool of its own is not denied. To deny that too, use [`deny_all`];
-/// [`Budget::of_all_threads`](super::Budget::of_all_threads) counts it.
+/// [`Budget::of_all_threads`](crate::audit::Budget::of_all_threads) counts it.
 ///
 /// ```
 /// use resident::{Device, Error, Grid, InOut, Kernel, SmartArray};
@@ -268,7 +268,7 @@ pub fn allow(set: Implicit) -> ImplicitGuard {
 /// `tracing` event of level `WARN`, target `resident::implicit`, with the fields `direction`,
 /// `bytes`, `array`, `cause` and `site`, besides its event of level `DEBUG`. For programs that
 /// cannot do without some of the copies yet. Another rule of [`deny`] or [`allow`] that is made
-/// later is stronger, and a [`scope`](super::scope()) carries this one too.
+/// later is stronger, and a [`scope`](crate::audit::scope()) carries this one too.
 ///
 /// ```
 /// use resident::{Device, SmartArray, audit::{self, Implicit}};
@@ -343,18 +343,18 @@ fn note(rules: &[Rule]) {
 
 /// What the rules of a thread say of each direction, for other threads.
 #[derive(Clone, Debug)]
-pub(super) struct Rules([Verdict; 3]);
+pub(in crate::audit) struct Rules([Verdict; 3]);
 
 impl Rules {
     /// Those of this thread.
-    pub(super) fn current() -> Self {
+    pub(in crate::audit) fn current() -> Self {
         let rule =
             |(direction, _)| RULES.with(|rules| rules.read(|rules| verdict(rules, direction)));
         Self(Implicit::EACH.map(rule))
     }
 
     /// Denies and logs the same on this thread too, until the guards drop.
-    pub(super) fn enter(&self) -> [Option<ImplicitGuard>; 3] {
+    pub(in crate::audit) fn enter(&self) -> [Option<ImplicitGuard>; 3] {
         let mut verdicts = self.0.into_iter();
         Implicit::EACH.map(|(direction, _)| {
             let verdict = verdicts.next().filter(|verdict| *verdict != Verdict::Allow)?;
@@ -367,14 +367,14 @@ impl Rules {
 
 /// Whether this thread logs a copy for this cause. May be called with locks held.
 #[inline]
-pub(super) fn is_logged(cause: Cause, direction: Direction) -> bool {
+pub(in crate::audit) fn is_logged(cause: Cause, direction: Direction) -> bool {
     let is_in = |logged: &Cell<Implicit>| logged.get().contains(Implicit::of(direction));
     cause.is_implicit() && LOGGED.try_with(is_in).unwrap_or(false)
 }
 
 /// Whether this thread logs copies. May be called with locks held.
 #[inline]
-pub(super) fn logs_any() -> bool {
+pub(in crate::audit) fn logs_any() -> bool {
     LOGGED.try_with(|logged| !logged.get().is_empty()).unwrap_or(false)
 }
 

@@ -6,7 +6,7 @@ use std::fmt;
 ///
 /// To add a cause: add a variant with its name below, and pass it in the
 /// `transfer::Request` of the calls that have this cause: mostly in `array/part.rs` and
-/// `launch/submit.rs`. Reports depend on causes, and what [`deny`](super::deny()) denies.
+/// `launch/submit.rs`. Reports depend on causes, and what [`deny`](crate::audit::deny()) denies.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[non_exhaustive]
 pub enum Cause {
@@ -26,12 +26,13 @@ pub enum Cause {
     /// A state of an array that has a [`Watch`](crate::Watch).
     Watch,
     /// A message between processes, which another crate made: see
-    /// [`record_transfer`](super::record_transfer). Also one between GPUs by NCCL (feature `nccl`).
+    /// [`record_transfer`](crate::audit::record_transfer). Also one between GPUs by NCCL (feature
+    /// `nccl`).
     Mpi,
 }
 
 impl Cause {
-    /// Whether the call does something else than copying: see [`Implicit`](super::Implicit).
+    /// Whether the call does something else than copying: see [`Implicit`](crate::audit::Implicit).
     #[inline]
     pub(crate) fn is_implicit(self) -> bool {
         matches!(self, Self::Launch | Self::Host | Self::Gpu)

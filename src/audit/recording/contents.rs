@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use super::facts;
 use super::listeners::{self, Captures};
-use super::record;
 use resident_backend::sync::Mutex;
 
 /// How many guards live, on all threads; and one more for `RESIDENT_AUDIT`, until it was read and
@@ -35,8 +35,8 @@ pub struct ContentsGuard {
 /// Lets captures compare contents until the guard drops, so that their reports also tell of
 /// accesses that change nothing, or little, and of equal contents that are uploaded again: the
 /// findings `round_trip`, `few_changes`, `unchanged_argument` and `repeated_upload`. It concerns
-/// captures in which this thread is, or is through a [`scope`](super::scope()) that was made under
-/// the guard.
+/// captures in which this thread is, or is through a [`scope`](crate::audit::scope()) that was made
+/// under the guard.
 ///
 /// - When the host takes a whole array to write it, which a device has too, its bytes are kept
 ///   until they are copied to a device again, and compared then.
@@ -83,17 +83,17 @@ impl Drop for ContentsGuard {
 }
 
 /// `RESIDENT_AUDIT` asks to compare. Either this or [`compare_under_guards`] is called, once.
-pub(super) fn compare_in_all_threads() {
+pub(in crate::audit) fn compare_in_all_threads() {
     IN_ALL_THREADS.store(true, Ordering::Relaxed);
 }
 
 /// `RESIDENT_AUDIT` does not ask to compare.
-pub(super) fn compare_under_guards() {
+pub(in crate::audit) fn compare_under_guards() {
     GUARDS.fetch_sub(1, Ordering::Relaxed);
 }
 
 /// Whether this thread asks to compare contents, or the program's user does.
-pub(super) fn is_asked_for() -> bool {
+pub(in crate::audit) fn is_asked_for() -> bool {
     IN_ALL_THREADS.load(Ordering::Relaxed)
         || DEPTH.try_with(|depth| depth.get() > 0).unwrap_or(false)
 }
@@ -119,7 +119,7 @@ pub(crate) struct Comparison {
 
 /// For the launch that this thread prepares, and the captures in which it is.
 pub(crate) fn comparison() -> Comparison {
-    Comparison { launch: record::launch_of_thread(), captures: listeners::of_thread() }
+    Comparison { launch: facts::launch_of_thread(), captures: listeners::of_thread() }
 }
 
 impl Comparison {

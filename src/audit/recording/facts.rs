@@ -50,7 +50,7 @@ pub(crate) struct Copied<'a> {
 }
 
 impl Copied<'_> {
-    pub(super) fn queued_at_ns(&self) -> u64 {
+    pub(in crate::audit) fn queued_at_ns(&self) -> u64 {
         if self.queued_ns > 0 { self.queued_ns } else { timeline::now_ns() }
     }
 }
@@ -89,17 +89,17 @@ pub(crate) struct MemoryUse<'a> {
 
 /// An array, as it was when an event named it.
 #[derive(Clone, Debug)]
-pub(super) struct ArrayEntry {
+pub(in crate::audit) struct ArrayEntry {
     /// The array's number, unique in the process.
-    pub(super) id: u64,
-    pub(super) name: Arc<str>,
+    pub(in crate::audit) id: u64,
+    pub(in crate::audit) name: Arc<str>,
     /// The type of the elements, with its path.
-    pub(super) element: &'static str,
-    pub(super) shape: SmallVec<[usize; 4]>,
+    pub(in crate::audit) element: &'static str,
+    pub(in crate::audit) shape: SmallVec<[usize; 4]>,
 }
 
 impl ArrayEntry {
-    pub(super) fn of(storage: &Storage) -> Self {
+    pub(in crate::audit) fn of(storage: &Storage) -> Self {
         Self {
             id: storage.number(),
             name: storage.name(),
@@ -111,16 +111,16 @@ impl ArrayEntry {
 
 /// A stream.
 #[derive(Clone, Debug)]
-pub(super) struct StreamEntry {
+pub(in crate::audit) struct StreamEntry {
     /// The number of its queue, unique in the process.
-    pub(super) queue: u64,
+    pub(in crate::audit) queue: u64,
     /// Its number on its device.
-    pub(super) number: u32,
-    pub(super) device: Arc<str>,
+    pub(in crate::audit) number: u32,
+    pub(in crate::audit) device: Arc<str>,
 }
 
 impl StreamEntry {
-    pub(super) fn of(stream: &Stream) -> Self {
+    pub(in crate::audit) fn of(stream: &Stream) -> Self {
         Self {
             queue: stream.id().0,
             number: stream.number(),
@@ -131,29 +131,29 @@ impl StreamEntry {
 
 /// A copy for subscribers of `tracing`, and the launch that needed it, or 0.
 #[derive(Clone, Debug)]
-pub(super) struct Record {
-    pub(super) queued_ns: u64,
-    pub(super) thread: Arc<str>,
-    pub(super) array: ArrayEntry,
-    pub(super) stream: StreamEntry,
-    pub(super) source: Option<Arc<str>>,
-    pub(super) direction: Direction,
-    pub(super) bytes: u64,
-    pub(super) padding: u64,
-    pub(super) positions: (u64, u64),
-    pub(super) cause: Cause,
-    pub(super) site: CallSite,
-    pub(super) staleness: Staleness,
-    pub(super) launch: u64,
+pub(in crate::audit) struct Record {
+    pub(in crate::audit) queued_ns: u64,
+    pub(in crate::audit) thread: Arc<str>,
+    pub(in crate::audit) array: ArrayEntry,
+    pub(in crate::audit) stream: StreamEntry,
+    pub(in crate::audit) source: Option<Arc<str>>,
+    pub(in crate::audit) direction: Direction,
+    pub(in crate::audit) bytes: u64,
+    pub(in crate::audit) padding: u64,
+    pub(in crate::audit) positions: (u64, u64),
+    pub(in crate::audit) cause: Cause,
+    pub(in crate::audit) site: CallSite,
+    pub(in crate::audit) staleness: Staleness,
+    pub(in crate::audit) launch: u64,
 }
 
 /// The operations of one copy or launch: the number of the stream's queue, and the first and the
 /// last position.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct QueueSpan {
-    pub(super) queue: u64,
-    pub(super) first: u64,
-    pub(super) last: u64,
+pub(in crate::audit) struct QueueSpan {
+    pub(in crate::audit) queue: u64,
+    pub(in crate::audit) first: u64,
+    pub(in crate::audit) last: u64,
 }
 
 /// An array argument of a launch, and what the kernel declares to do with it, in one word: the
@@ -187,16 +187,16 @@ impl ArgumentRecord {
         Self(array_id | use_number | is_explicit | is_whole | access)
     }
 
-    pub(super) fn array_id(self) -> u64 {
+    pub(in crate::audit) fn array_id(self) -> u64 {
         self.0 >> (Self::USE_BITS + Self::BITS)
     }
 
     /// Which use of the array it is: see `Storage::next_use`.
-    pub(super) fn use_number(self) -> u16 {
+    pub(in crate::audit) fn use_number(self) -> u16 {
         (self.0 >> Self::BITS) as u16
     }
 
-    pub(super) fn access(self) -> Access {
+    pub(in crate::audit) fn access(self) -> Access {
         match self.0 & (Self::WHOLE - 1) {
             0 => Access::Read,
             1 => Access::ReadWrite,
@@ -205,11 +205,11 @@ impl ArgumentRecord {
     }
 
     /// Whether it is an explicit array, which no launcher copies.
-    pub(super) fn is_explicit(self) -> bool {
+    pub(in crate::audit) fn is_explicit(self) -> bool {
         self.0 & Self::EXPLICIT != 0
     }
 
-    pub(super) fn is_whole(self) -> bool {
+    pub(in crate::audit) fn is_whole(self) -> bool {
         self.0 & Self::WHOLE != 0
     }
 }
@@ -217,40 +217,40 @@ impl ArgumentRecord {
 /// A copy to memory outside its array that was dropped before anybody took it.
 #[derive(Clone, Debug)]
 pub(crate) struct Discarded {
-    pub(super) array: ArrayEntry,
-    pub(super) device: Arc<str>,
-    pub(super) bytes: u64,
+    pub(in crate::audit) array: ArrayEntry,
+    pub(in crate::audit) device: Arc<str>,
+    pub(in crate::audit) bytes: u64,
     /// The call that asked for it.
-    pub(super) site: CallSite,
+    pub(in crate::audit) site: CallSite,
 }
 
 /// A message that another crate sent to another process, or received from one.
 #[derive(Clone, Debug)]
-pub(super) struct MessageRecord {
-    pub(super) thread: Arc<str>,
+pub(in crate::audit) struct MessageRecord {
+    pub(in crate::audit) thread: Arc<str>,
     /// The array's name.
-    pub(super) array: Arc<str>,
+    pub(in crate::audit) array: Arc<str>,
     /// Whose memory the message was in.
-    pub(super) device: Arc<str>,
-    pub(super) direction: Direction,
-    pub(super) bytes: u64,
+    pub(in crate::audit) device: Arc<str>,
+    pub(in crate::audit) direction: Direction,
+    pub(in crate::audit) bytes: u64,
     /// The rank of the other process.
-    pub(super) peer: Option<u32>,
-    pub(super) site: CallSite,
+    pub(in crate::audit) peer: Option<u32>,
+    pub(in crate::audit) site: CallSite,
     /// When it was recorded.
-    pub(super) recorded_ns: u64,
+    pub(in crate::audit) recorded_ns: u64,
     /// How long the calling thread had waited for it.
-    pub(super) waited_ns: u64,
+    pub(in crate::audit) waited_ns: u64,
 }
 
 /// A barrier of all processes, which this one has left.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct BarrierRecord {
+pub(in crate::audit) struct BarrierRecord {
     /// How many this process had left before.
-    pub(super) number: u64,
-    pub(super) left_ns: u64,
-    pub(super) waited_ns: u64,
-    pub(super) site: CallSite,
+    pub(in crate::audit) number: u64,
+    pub(in crate::audit) left_ns: u64,
+    pub(in crate::audit) waited_ns: u64,
+    pub(in crate::audit) site: CallSite,
 }
 
 /// What happened to an array's memory on a device.
@@ -275,7 +275,7 @@ pub(crate) enum Staleness {
 }
 
 impl Staleness {
-    pub(super) fn since(self) -> Option<CallSite> {
+    pub(in crate::audit) fn since(self) -> Option<CallSite> {
         match self {
             Self::Since(site) => Some(site),
             Self::NeverThere | Self::Unreported => None,
@@ -295,7 +295,7 @@ thread_local! {
 }
 
 impl Record {
-    pub(super) fn of(copied: &Copied<'_>, launch: u64) -> Self {
+    pub(in crate::audit) fn of(copied: &Copied<'_>, launch: u64) -> Self {
         let Copied { direction, bytes, padding, positions, cause, site, staleness, .. } = *copied;
         Self {
             queued_ns: copied.queued_at_ns(),
@@ -320,7 +320,7 @@ const LAUNCHES_RESERVED: u64 = 1 << 10;
 
 /// The number of the launch that this thread prepares, unique in the process. While the thread's
 /// thread-locals are being destroyed each call gets a number of its own.
-pub(super) fn launch_of_thread() -> u64 {
+pub(in crate::audit) fn launch_of_thread() -> u64 {
     let assigned = LAUNCH.try_with(|launch| {
         if launch.get() == 0 {
             launch.set(next_launch());
@@ -348,28 +348,28 @@ fn reserve_launches() -> u64 {
 }
 
 /// Notes that this thread calls a launch.
-pub(super) fn note_call() {
+pub(in crate::audit) fn note_call() {
     let _ = CALLED_NS.try_with(|called_ns| called_ns.set(timeline::now_ns()));
 }
 
 /// When this thread called the launch that it prepares; 0 if it was not noted.
-pub(super) fn called_ns() -> u64 {
+pub(in crate::audit) fn called_ns() -> u64 {
     CALLED_NS.try_with(Cell::get).unwrap_or(0)
 }
 
 /// This thread's next launch is another one.
-pub(super) fn forget_launch() {
+pub(in crate::audit) fn forget_launch() {
     let _ = LAUNCH.try_with(|launch| launch.set(0));
 }
 
 /// The kernel's name, which is in quotation marks in its title: `kernel "blur"`.
-pub(super) fn kernel_name(title: &str) -> &str {
+pub(in crate::audit) fn kernel_name(title: &str) -> &str {
     let quoted = title.strip_prefix("kernel \"").unwrap_or(title);
     quoted.strip_suffix('"').unwrap_or(quoted)
 }
 
 /// The thread's name and its number.
-pub(super) fn thread_name() -> Arc<str> {
+pub(in crate::audit) fn thread_name() -> Arc<str> {
     let known = THREAD.try_with(|name| {
         let known = name.take().unwrap_or_else(new_thread_name);
         name.set(Some(Arc::clone(&known)));

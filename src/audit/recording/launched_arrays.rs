@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::record_block::RecordBlock;
+use super::block::RecordBlock;
 use crate::traffic::Flow;
 
 /// So many arrays are told apart. Beyond them all copies count as copies of arrays of launches, so
@@ -12,7 +12,7 @@ const ARRAYS_MAX: usize = 1 << 16;
 /// The copies of the arrays that launches of a capture use. Of explicit arrays no launcher copies
 /// anything, and their copies do not count.
 #[derive(Clone, Debug, Default)]
-pub(super) struct LaunchedArrays {
+pub(in crate::audit) struct LaunchedArrays {
     /// The copies of a launcher that copies each array argument in and out.
     launcher: Flow,
     /// The copies of arrays of launches, whatever call made them.
@@ -31,16 +31,16 @@ enum ArrayUse {
 }
 
 impl LaunchedArrays {
-    pub(super) fn launcher(&self) -> Flow {
+    pub(in crate::audit) fn launcher(&self) -> Flow {
         self.launcher
     }
 
     /// What launches saved: nothing if as much was copied as a launcher would have.
-    pub(super) fn avoided(&self) -> Flow {
+    pub(in crate::audit) fn avoided(&self) -> Flow {
         self.launcher - self.moved
     }
 
-    pub(super) fn add(&mut self, block: &RecordBlock) {
+    pub(in crate::audit) fn add(&mut self, block: &RecordBlock) {
         self.launcher += block.launcher;
         let mut last = 0;
         let arguments = block.launches().iter().flat_map(|launch| block.arguments(launch));

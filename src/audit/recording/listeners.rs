@@ -6,9 +6,9 @@ use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
 
-use super::record_block::RecordBlock;
-use super::recorded::Times;
-use super::report::Report;
+use super::block::RecordBlock;
+use crate::audit::captures::timed::Times;
+use crate::audit::reports::report::Report;
 use crate::device::Device;
 use crate::memory_use::{MemoryLog, PINNED_MEMORY};
 use resident_backend::sync::{Mutex, ThreadList};
@@ -32,8 +32,8 @@ thread_local! {
 /// The report of a capture, without what is still in the logs of threads. It is shared with the
 /// threads that count to the capture.
 #[derive(Debug, Default)]
-pub(super) struct Capture {
-    pub(super) report: Mutex<Report>,
+pub(in crate::audit) struct Capture {
+    pub(in crate::audit) report: Mutex<Report>,
     /// Whether other threads than the one that made it may count to it.
     is_shared: AtomicBool,
     /// Of a capture of all threads: the captures of threads that count to it nevertheless. Threads
@@ -46,7 +46,7 @@ pub(super) struct Capture {
 impl Capture {
     /// A capture of this thread and of all threads that are in no capture but those in which this
     /// one is now.
-    pub(super) fn of_work() -> Self {
+    pub(in crate::audit) fn of_work() -> Self {
         let known = CAPTURES.with(|captures| captures.read(<[_]>::to_vec));
         Self { known: Some(known), ..Self::default() }
     }
@@ -58,7 +58,7 @@ impl Capture {
         own.iter().all(is_known)
     }
 
-    pub(super) fn add(&self, block: &Arc<RecordBlock>) {
+    pub(in crate::audit) fn add(&self, block: &Arc<RecordBlock>) {
         let operations = {
             let mut report = self.report.lock();
             report.add(block);
@@ -72,12 +72,12 @@ impl Capture {
     }
 
     /// Begins to see what happens to memory.
-    pub(super) fn watch_memory(&self) {
+    pub(in crate::audit) fn watch_memory(&self) {
         self.memory.get_or_init(MemoryLog::start);
     }
 
     /// What was in use of memory since the capture began. The caller holds no lock.
-    pub(super) fn memory(&self) -> Vec<DocumentMemoryUse> {
+    pub(in crate::audit) fn memory(&self) -> Vec<DocumentMemoryUse> {
         let Some(log) = self.memory.get() else { return Vec::new() };
         let devices = Device::all_live();
         let places = devices.iter().map(|device| &**device.array_memory());
@@ -85,31 +85,31 @@ impl Capture {
     }
 
     /// Forgets what happened to memory before.
-    pub(super) fn restart_memory(&self) {
+    pub(in crate::audit) fn restart_memory(&self) {
         self.memory.get().into_iter().for_each(MemoryLog::restart);
     }
 
     /// As [`memory`](Self::memory), for the last time.
-    pub(super) fn end_memory(&self) -> Vec<DocumentMemoryUse> {
+    pub(in crate::audit) fn end_memory(&self) -> Vec<DocumentMemoryUse> {
         let memory = self.memory();
         self.memory.get().into_iter().for_each(MemoryLog::end);
         memory
     }
 
-    pub(super) fn is_shared(&self) -> bool {
+    pub(in crate::audit) fn is_shared(&self) -> bool {
         self.is_shared.load(Ordering::Relaxed)
     }
 }
 
 /// This thread's own captures, for other threads too.
-pub(super) fn share_own() -> Vec<Arc<Capture>> {
+pub(in crate::audit) fn share_own() -> Vec<Arc<Capture>> {
     let captures = CAPTURES.with(|captures| captures.read(<[_]>::to_vec));
     captures.iter().for_each(|capture| capture.is_shared.store(true, Ordering::Relaxed));
     captures
 }
 
 /// Adds to this thread's own captures those that are not among them. Returns how many there were.
-pub(super) fn enter(captures: &[Arc<Capture>]) -> usize {
+pub(in crate::audit) fn enter(captures: &[Arc<Capture>]) -> usize {
     CAPTURES.with(|own| {
         own.change(|own| {
             let depth = own.len();
@@ -125,21 +125,21 @@ pub(super) fn enter(captures: &[Arc<Capture>]) -> usize {
 }
 
 /// Leaves only so many of this thread's own captures.
-pub(super) fn leave(depth: usize) {
+pub(in crate::audit) fn leave(depth: usize) {
     DEPTH.set(depth);
     let left: Captures = CAPTURES.with(|own| own.change(|own| own.drain(depth..).collect()));
     drop(left);
 }
 
 /// Lets the calls of all threads count to a capture.
-pub(super) fn attach(capture: &Arc<Capture>) {
+pub(in crate::audit) fn attach(capture: &Arc<Capture>) {
     capture.is_shared.store(true, Ordering::Relaxed);
     let mut of_all = OF_ALL_THREADS.lock();
     of_all.push(Arc::clone(capture));
     note_change(&of_all);
 }
 
-pub(super) fn detach(capture: &Arc<Capture>) {
+pub(in crate::audit) fn detach(capture: &Arc<Capture>) {
     let mut of_all = OF_ALL_THREADS.lock();
     of_all.retain(|known| !Arc::ptr_eq(known, capture));
     note_change(&of_all);
@@ -159,13 +159,13 @@ pub(super) fn generation() -> u64 {
 
 /// Whether calls of this thread count to any capture.
 #[inline]
-pub(super) fn has_any() -> bool {
+pub(in crate::audit) fn has_any() -> bool {
     OF_ALL_THREADS_COUNT.load(Ordering::Relaxed) > 0
         || DEPTH.try_with(|depth| depth.get() > 0).unwrap_or(false)
 }
 
 /// The captures to which calls of this thread count.
-pub(super) fn of_thread() -> Captures {
+pub(in crate::audit) fn of_thread() -> Captures {
     let mut captures =
         CAPTURES.with(|own| own.read(|own| own.iter().cloned().collect::<Captures>()));
     let of_all: Captures = {

@@ -7,9 +7,9 @@
 
 use std::sync::Arc;
 
+use super::block::open::OpenBlock;
+use super::facts::thread_name;
 use super::listeners::{self, Captures};
-use super::record::thread_name;
-use super::record_block::open::OpenBlock;
 use resident_backend::sync::{AuditLevel, Mutex, ShortLock};
 
 /// The logs of all threads that have one.
@@ -107,7 +107,7 @@ impl Log {
 /// Appends events to this thread's log. While the thread's thread-locals are being destroyed, they
 /// are passed on at once. May be called with the locks of arrays, devices and streams held.
 #[inline]
-pub(super) fn append(add: impl FnOnce(&mut OpenBlock)) {
+pub(in crate::audit) fn append(add: impl FnOnce(&mut OpenBlock)) {
     let mut add = Some(add);
     let mut append = |log: &Log| add.take().into_iter().for_each(|add| log.append(add));
     if OWN.try_with(|own| append(&own.0)).is_err() {
@@ -118,14 +118,14 @@ pub(super) fn append(add: impl FnOnce(&mut OpenBlock)) {
 }
 
 /// Passes this thread's events to the captures to which it counts until now.
-pub(super) fn settle_own() {
+pub(in crate::audit) fn settle_own() {
     // A log that ends has passed on its events.
     let _ = OWN.try_with(|own| own.0.settle());
 }
 
 /// Passes the events of all threads to their captures: what was queued before the call is in their
 /// reports after it. If another reader passes events on, waits for it.
-pub(super) fn settle_all() {
+pub(in crate::audit) fn settle_all() {
     let logs = LOGS.lock().clone();
     logs.iter().for_each(|log| log.settle());
 }

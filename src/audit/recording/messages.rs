@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::record::{BarrierRecord, MessageRecord, thread_name};
-use super::{capture, events, log};
+use super::facts::{BarrierRecord, MessageRecord, thread_name};
+use super::log;
+use crate::audit::captures::capture;
+use crate::audit::events;
 use crate::device::Device;
 use crate::traffic::{Direction, Flow, FlowCounter};
 use resident_backend::call_site::{CallSite, call_site};
@@ -67,7 +69,7 @@ impl<'a> Transfer<'a> {
     }
 
     /// How long the calling thread has waited for the message:
-    /// [`Report::peer_waits`](super::Report::peer_waits) is the total.
+    /// [`Report::peer_waits`](crate::audit::Report::peer_waits) is the total.
     pub fn waited(self, time: Duration) -> Self {
         Self { waited: time, ..self }
     }
@@ -99,15 +101,15 @@ fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Records a message that another crate has sent to another process, or received from one. It is
-/// in the reports of captures and ledgers and a `tracing` event, all with the cause
-/// [`Cause::Mpi`](super::Cause::Mpi), and moves nothing itself. If nobody listens, it costs two
-/// loads.
+/// Records a message that another crate has sent to another process, or received from one. It is in
+/// the reports of captures and ledgers and a `tracing` event, all with the cause
+/// [`Cause::Mpi`](crate::audit::Cause::Mpi), and moves nothing itself. If nobody listens, it costs
+/// two loads.
 ///
 /// Call it once the message is under way or has arrived, in functions with `#[track_caller]`, so
 /// that the site is a line of the program. Bytes of messages are no copies between the host and
 /// devices: [`Traffic`](crate::Traffic) does not count them, and budgets only if they limit
-/// [`sent`](super::Budget::sent) or [`received`](super::Budget::received).
+/// [`sent`](crate::audit::Budget::sent) or [`received`](crate::audit::Budget::received).
 ///
 /// ```
 /// use resident::audit::{self, Cause, Direction, Transfer};
@@ -141,11 +143,11 @@ static SENT: FlowCounter = FlowCounter::new();
 static RECEIVED: FlowCounter = FlowCounter::new();
 
 /// All messages that were recorded: sent and received ones.
-pub(super) fn totals() -> (Flow, Flow) {
+pub(in crate::audit) fn totals() -> (Flow, Flow) {
     (SENT.get(), RECEIVED.get())
 }
 
-/// Tells subscribers, as [`report_recorded`](super::report_recorded) does.
+/// Tells subscribers, as [`report_recorded`](crate::audit::report_recorded) does.
 fn report(record: &MessageRecord) {
     if std::thread::panicking() {
         contain_panic(|| events::emit_message(record));

@@ -6,7 +6,7 @@ use super::outputs::{VARIABLE, say};
 use resident_backend::unwinding::contain_panic;
 
 /// Calls a function when the process ends by `main`'s return, a panic of it, or `exit`.
-pub(super) fn at_exit(run: fn()) {
+pub(in crate::audit) fn at_exit(run: fn()) {
     static RUN: OnceLock<fn()> = OnceLock::new();
     extern "C" fn run_caught() {
         // A panic must not leave a function that C calls.

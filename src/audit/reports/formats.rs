@@ -11,9 +11,10 @@ impl Report {
     /// `padding` are totals: `{"count": 1, "bytes": 4000}`. Each element of `sites` has `site`
     /// (file:line:column), `array`, `direction`, `device`, `source` (`null` except between
     /// devices), `cause`, `count`, `bytes`, `stale_since` (`null` if unknown) and `never_there`:
-    /// see [`Site`](super::Site). `streams` has the totals of each stream. `records` has the latest
-    /// copies, launches, waits and allocations with their times. [`Document`](super::Document)
-    /// tells all keys. `version` rises when keys change their meaning or go.
+    /// see [`Site`](crate::audit::Site). `streams` has the totals of each stream. `records` has the
+    /// latest copies, launches, waits and allocations with their times.
+    /// [`Document`](crate::audit::Document) tells all keys. `version` rises when keys change their
+    /// meaning or go.
     ///
     /// ```
     /// use resident::{Device, SmartArray, audit};

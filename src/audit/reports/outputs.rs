@@ -12,7 +12,7 @@ use crate::device::{self, KernelTotals, environment};
 use resident_documents::{Document, DocumentChecked, visible, write_file};
 
 /// The variable that asks for reports.
-pub(super) const VARIABLE: &str = device::AUDIT_VARIABLE;
+pub(in crate::audit) const VARIABLE: &str = device::AUDIT_VARIABLE;
 
 /// What to write.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -45,20 +45,20 @@ impl NamedFile {
 
 /// What the variable asks for.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub(super) struct Outputs {
+pub(in crate::audit) struct Outputs {
     written: Vec<Output>,
     /// Whether contents are compared, for the accesses of all threads.
-    pub(super) compares_contents: bool,
+    pub(in crate::audit) compares_contents: bool,
     /// How often reports are written while the program runs, if they are.
-    pub(super) every: Option<Duration>,
+    pub(in crate::audit) every: Option<Duration>,
     /// The signals at which they are written.
-    pub(super) signals: Vec<Signal>,
+    pub(in crate::audit) signals: Vec<Signal>,
 }
 
 /// A signal that asks for reports: one that no program gets for another reason, unless its user
 /// wants it to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Signal {
+pub(in crate::audit) enum Signal {
     User1,
     User2,
     HangUp,
@@ -75,7 +75,7 @@ impl Signal {
     }
 
     #[cfg(unix)]
-    pub(super) fn number(self) -> i32 {
+    pub(in crate::audit) fn number(self) -> i32 {
         match self {
             Self::User1 => libc::SIGUSR1,
             Self::User2 => libc::SIGUSR2,
@@ -87,7 +87,7 @@ impl Signal {
 impl Outputs {
     /// `None` if the variable is not set, or if something in it is not known: standard error then
     /// says so, since the program has not asked and cannot be told.
-    pub(super) fn of_variable() -> Option<Self> {
+    pub(in crate::audit) fn of_variable() -> Option<Self> {
         let value = environment::text(VARIABLE)?;
         let parsed = match value.to_str() {
             Some(text) => Self::parse(text),
@@ -133,7 +133,7 @@ impl Outputs {
 
     /// Writes the reports. If one fails, others are written nevertheless, and the first error is
     /// returned.
-    pub(super) fn write(&self, report: &Report) -> io::Result<()> {
+    pub(in crate::audit) fn write(&self, report: &Report) -> io::Result<()> {
         let outcomes: Vec<_> = self.written.iter().map(|output| output.write(report)).collect();
         outcomes.into_iter().collect()
     }
@@ -199,7 +199,7 @@ fn document(report: &Report) -> Document {
 }
 
 /// Writes a line to standard error, unless it is closed.
-pub(super) fn say(message: fmt::Arguments<'_>) {
+pub(in crate::audit) fn say(message: fmt::Arguments<'_>) {
     let _ = writeln!(io::stderr(), "resident: {message}");
 }
 

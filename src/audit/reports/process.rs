@@ -61,7 +61,7 @@ fn rank_of_launcher(value: impl Fn(&str) -> Option<String>) -> Option<Rank> {
 }
 
 /// The name of this host, if it has one that is text.
-pub(super) fn host() -> Option<&'static str> {
+pub(in crate::audit) fn host() -> Option<&'static str> {
     static HOST: OnceLock<Option<String>> = OnceLock::new();
     HOST.get_or_init(host_name).as_deref().filter(|name| !name.is_empty())
 }
@@ -82,7 +82,7 @@ fn host_name() -> Option<String> {
 pub(super) const NO_ARGUMENTS: &str = "no-arguments";
 
 /// This process, for reports.
-pub(super) fn this() -> DocumentProcess {
+pub(in crate::audit) fn this() -> DocumentProcess {
     DocumentProcess {
         program: env::current_exe().ok().map(|path| path.display().to_string()),
         arguments: (!leaves_arguments_out()).then(arguments),

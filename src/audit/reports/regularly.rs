@@ -8,7 +8,7 @@ use super::outputs::{Signal, VARIABLE, say};
 use resident_backend::unwinding::contain_panic;
 
 /// Starts the threads that are needed, which call `write`. May be called with locks held.
-pub(super) fn start(every: Option<Duration>, signals: &[Signal], write: fn()) {
+pub(in crate::audit) fn start(every: Option<Duration>, signals: &[Signal], write: fn()) {
     if let Some(every) = every {
         spawn(move || {
             loop {

@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::cause::Cause;
-use super::launched_arrays::LaunchedArrays;
-use super::record::Staleness;
-use super::record_block::{CopyKey, MessageEvent, MessageKey, RecordBlock};
-use super::records::Records;
+use crate::audit::captures::latest::Records;
+use crate::audit::recording::block::{CopyKey, MessageEvent, MessageKey, RecordBlock};
+use crate::audit::recording::cause::Cause;
+use crate::audit::recording::facts::Staleness;
+use crate::audit::recording::launched_arrays::LaunchedArrays;
 use crate::traffic::{Direction, Flow, Traffic};
 use resident_backend::call_site::CallSite;
 use resident_documents::{DocumentMemoryUse, DocumentStream, Waits, shown};
@@ -64,7 +64,7 @@ impl fmt::Display for Site {
 }
 
 impl Site {
-    pub(super) fn devices(&self) -> String {
+    pub(in crate::audit) fn devices(&self) -> String {
         let device = &self.device;
         let peer =
             self.peer.map_or_else(|| String::from("all ranks"), |rank| format!("rank {rank}"));
@@ -114,8 +114,8 @@ pub enum GroupBy {
     Stream,
 }
 
-/// What was copied during a [`capture`](super::capture), and why. Its `Display` is a table of call
-/// sites, the largest first, followed by totals; it is at most 100 columns wide.
+/// What was copied during a [`capture`](crate::audit::capture), and why. Its `Display` is a table
+/// of call sites, the largest first, followed by totals; it is at most 100 columns wide.
 ///
 /// ```
 /// use resident::{Device, SmartArray, audit::{self, Cause, Direction}};
@@ -152,7 +152,7 @@ pub struct Report {
     streams: FxHashMap<StreamKey, Traffic>,
     /// What was in use of each memory.
     memory: Vec<DocumentMemoryUse>,
-    pub(super) records: Records,
+    pub(in crate::audit) records: Records,
 }
 
 /// The properties shared by the copies of one line. Their order is first by the file and line of
@@ -222,7 +222,7 @@ impl Report {
     }
 
     /// Messages to other processes, which are none of the copies of
-    /// [`traffic`](Self::traffic): see [`record_transfer`](super::record_transfer).
+    /// [`traffic`](Self::traffic): see [`record_transfer`](crate::audit::record_transfer).
     #[must_use]
     pub fn sent(&self) -> Flow {
         self.sent
@@ -309,7 +309,7 @@ impl Report {
 
     /// The copies by the device and the number of the stream that ran them, in that order. The
     /// number is `None` for all streams beyond [`KEYS_MAX`].
-    pub(super) fn streams(&self) -> Vec<DocumentStream> {
+    pub(in crate::audit) fn streams(&self) -> Vec<DocumentStream> {
         let mut streams: Vec<_> = self.streams.iter().collect();
         streams.sort_by_key(|(key, _)| *key);
         let document = |(key, traffic): (&StreamKey, &Traffic)| DocumentStream {
@@ -389,7 +389,8 @@ impl Report {
     }
 
     /// The waits of threads for other processes, as far as they were recorded: in
-    /// [`record_transfer`](super::record_transfer) and [`mark_barrier`](super::mark_barrier).
+    /// [`record_transfer`](crate::audit::record_transfer) and
+    /// [`mark_barrier`](crate::audit::mark_barrier).
     #[must_use]
     pub fn peer_waits(&self) -> Waits {
         self.records.peer_waits
@@ -410,7 +411,7 @@ impl Report {
     /// The memory of arrays on each device, and pinned memory of the host: what was in use, by the
     /// calls of all threads, at the peak by array and by the call that allocated it. Places of
     /// which nothing was in use are left out, and so is what devices keep for reuse. Reports of a
-    /// [`Ledger`](super::Ledger) that is a layer have none.
+    /// [`Ledger`](crate::audit::Ledger) that is a layer have none.
     ///
     /// ```
     /// use resident::{Device, Emulation, SmartArray, audit};
@@ -445,11 +446,11 @@ impl Report {
     }
 
     #[cfg(feature = "cuda")]
-    pub(super) fn add_foreign_use(&mut self, array: &str) {
+    pub(in crate::audit) fn add_foreign_use(&mut self, array: &str) {
         *self.foreign_uses.entry(array.to_owned()).or_default() += 1;
     }
 
-    pub(super) fn add(&mut self, block: &Arc<RecordBlock>) {
+    pub(in crate::audit) fn add(&mut self, block: &Arc<RecordBlock>) {
         self.launched.add(block);
         self.compared_contents |= block.compares_contents;
         let mut flows: FxHashMap<&CopyKey, Flow> = FxHashMap::default();
@@ -465,7 +466,7 @@ impl Report {
     }
 
     /// Takes over the times of the records, and what was in use of memory.
-    pub(super) fn close(&mut self, memory: Vec<DocumentMemoryUse>) {
+    pub(in crate::audit) fn close(&mut self, memory: Vec<DocumentMemoryUse>) {
         self.records.close();
         self.memory = memory;
     }
@@ -500,7 +501,7 @@ impl Report {
         *self.sites.entry(key).or_default() += flow;
     }
 
-    pub(super) fn set_elsewhere(&mut self, flow: Flow) {
+    pub(in crate::audit) fn set_elsewhere(&mut self, flow: Flow) {
         self.elsewhere = flow;
     }
 
@@ -509,7 +510,7 @@ impl Report {
     }
 
     /// What other threads copied meanwhile, if this report has no copy.
-    pub(super) fn missed(&self) -> Option<Flow> {
+    pub(in crate::audit) fn missed(&self) -> Option<Flow> {
         (self.traffic.moved().count == 0 && self.elsewhere.count > 0).then_some(self.elsewhere)
     }
 }

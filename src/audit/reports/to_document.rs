@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use super::cause::Cause;
 use super::process;
-use super::record::{ArgumentRecord, ArrayEntry, MemoryChange};
-use super::record_block::{
+use super::report::{Report, Site};
+use crate::audit::captures::latest::Records;
+use crate::audit::captures::steps::access_name;
+use crate::audit::captures::timed::Recorded;
+use crate::audit::recording::block::{
     AccessEvent, BarrierEvent, CopyEvent, EventKind, LaunchEvent, MemoryEvent, MessageEvent,
     WaitEvent,
 };
-use super::recorded::Recorded;
-use super::records::Records;
-use super::report::{Report, Site};
-use super::steps::access_name;
+use crate::audit::recording::cause::Cause;
+use crate::audit::recording::facts::{ArgumentRecord, ArrayEntry, MemoryChange};
 use crate::storage;
 use resident_documents::{
     Document, DocumentAccess, DocumentArgument, DocumentArray, DocumentBarrier, DocumentMemory,
@@ -96,7 +96,7 @@ impl Report {
     /// Whether the host's part of a `bounce` can be done on a device, nobody can see from outside.
     /// `serial_copy` needs the times of a device: see [`DocumentRecord`]. `few_changes`,
     /// `repeated_upload`, `round_trip` and `unchanged_argument` need
-    /// [`compare_contents`](super::compare_contents()); a report without it says so.
+    /// [`compare_contents`](crate::audit::compare_contents()); a report without it says so.
     /// That a kernel overwrites an `InOut` without reading it cannot be seen from outside: the
     /// checker of CUDA C notes it
     /// ([`FindingKind::UnreadContents`](crate::emulation::FindingKind::UnreadContents)).

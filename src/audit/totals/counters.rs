@@ -1,7 +1,7 @@
 //! Totals of the process, which always count.
 
-use super::messages;
-use super::record::{MemoryChange, MemoryUse};
+use crate::audit::recording::facts::{MemoryChange, MemoryUse};
+use crate::audit::recording::messages;
 use crate::device;
 use crate::memory_use::{self, Gauge};
 use crate::storage;
@@ -16,7 +16,7 @@ pub struct Counters {
     /// The copies of all arrays and devices, those between two devices once. What launches saved
     /// ([`Traffic::avoided`]) may become less, when arrays of launches are copied.
     pub traffic: Traffic,
-    /// Messages to other processes: see [`record_transfer`](super::record_transfer).
+    /// Messages to other processes: see [`record_transfer`](crate::audit::record_transfer).
     pub sent: Flow,
     /// Messages from other processes.
     pub received: Flow,
@@ -95,7 +95,7 @@ pub fn counters() -> Counters {
 }
 
 /// Counts an allocation or an eviction.
-pub(super) fn count_memory(used: &MemoryUse<'_>) {
+pub(in crate::audit) fn count_memory(used: &MemoryUse<'_>) {
     let counter = match used.kind {
         MemoryChange::Allocation => &ALLOCATIONS,
         MemoryChange::Eviction => &EVICTIONS,

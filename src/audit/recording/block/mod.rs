@@ -6,12 +6,12 @@
 //! names. A full block, or one that a report needs, is closed and shared by the captures to which
 //! it counts.
 
-pub(super) mod open;
+pub(in crate::audit) mod open;
 
 use std::sync::Arc;
 
-use super::cause::Cause;
-use super::record::{
+use crate::audit::recording::cause::Cause;
+use crate::audit::recording::facts::{
     ArgumentRecord, ArrayEntry, MemoryChange, QueueSpan, Staleness, StreamEntry, kernel_name,
 };
 use crate::traffic::{Direction, Flow};
@@ -21,17 +21,17 @@ use resident_core::Access;
 
 /// Something that happened, and when.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Event {
+pub(in crate::audit) struct Event {
     /// When the host queued the work, or began to wait.
-    pub(super) queued_ns: u64,
+    pub(in crate::audit) queued_ns: u64,
     /// The call that caused it.
-    pub(super) site: CallSite,
-    pub(super) kind: EventKind,
+    pub(in crate::audit) site: CallSite,
+    pub(in crate::audit) kind: EventKind,
 }
 
 /// What happened, with an index into the block's list of such events.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum EventKind {
+pub(in crate::audit) enum EventKind {
     Copy(u32),
     Launch(u32),
     Wait(u32),
@@ -44,125 +44,125 @@ pub(super) enum EventKind {
 
 /// The properties of a launch. Numbers without another meaning are indexes into the block's tables.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct LaunchEvent {
+pub(in crate::audit) struct LaunchEvent {
     kernel: u32,
-    pub(super) stream: u32,
+    pub(in crate::audit) stream: u32,
     /// The first argument, and how many there are.
     arguments: (u32, u8),
     position: u64,
-    pub(super) id: u64,
+    pub(in crate::audit) id: u64,
     /// When it was called.
-    pub(super) called_ns: u64,
+    pub(in crate::audit) called_ns: u64,
 }
 
 /// The properties of an access that is no launch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct AccessEvent {
-    pub(super) array: u32,
+pub(in crate::audit) struct AccessEvent {
+    pub(in crate::audit) array: u32,
     /// `None` for the host's copy.
-    pub(super) device: Option<u32>,
-    pub(super) access: Access,
-    pub(super) is_whole: bool,
+    pub(in crate::audit) device: Option<u32>,
+    pub(in crate::audit) access: Access,
+    pub(in crate::audit) is_whole: bool,
     /// Which use of the array it is.
-    pub(super) use_number: u16,
+    pub(in crate::audit) use_number: u16,
 }
 
 /// The properties of a wait.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct WaitEvent {
-    pub(super) device: u32,
+pub(in crate::audit) struct WaitEvent {
+    pub(in crate::audit) device: u32,
     /// The stream's number on its device.
-    pub(super) stream_number: u32,
-    pub(super) reason: WaitReason,
-    pub(super) finished_ns: u64,
+    pub(in crate::audit) stream_number: u32,
+    pub(in crate::audit) reason: WaitReason,
+    pub(in crate::audit) finished_ns: u64,
 }
 
 /// The properties of an allocation or an eviction.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct MemoryEvent {
-    pub(super) kind: MemoryChange,
-    pub(super) array: u32,
-    pub(super) device: u32,
-    pub(super) bytes: u64,
+pub(in crate::audit) struct MemoryEvent {
+    pub(in crate::audit) kind: MemoryChange,
+    pub(in crate::audit) array: u32,
+    pub(in crate::audit) device: u32,
+    pub(in crate::audit) bytes: u64,
 }
 
 /// The properties of a message to or from another process.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct MessageEvent {
-    pub(super) key: MessageKey,
-    pub(super) bytes: u64,
-    pub(super) waited_ns: u64,
+pub(in crate::audit) struct MessageEvent {
+    pub(in crate::audit) key: MessageKey,
+    pub(in crate::audit) bytes: u64,
+    pub(in crate::audit) waited_ns: u64,
 }
 
 /// What the messages of one line of a report have in common.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) struct MessageKey {
+pub(in crate::audit) struct MessageKey {
     site: SiteAddress,
-    pub(super) direction: Direction,
+    pub(in crate::audit) direction: Direction,
     /// The rank of the other process; `None` for collective operations.
-    pub(super) peer: Option<u32>,
+    pub(in crate::audit) peer: Option<u32>,
     name: u32,
     device: u32,
 }
 
 /// The properties of a barrier.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct BarrierEvent {
-    pub(super) number: u64,
-    pub(super) waited_ns: u64,
+pub(in crate::audit) struct BarrierEvent {
+    pub(in crate::audit) number: u64,
+    pub(in crate::audit) waited_ns: u64,
 }
 
 /// The end of an array.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct EndEvent {
-    pub(super) array: u64,
+pub(in crate::audit) struct EndEvent {
+    pub(in crate::audit) array: u64,
     /// Which use of the array it is.
-    pub(super) use_number: u16,
+    pub(in crate::audit) use_number: u16,
 }
 
 /// The properties of a copy.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct CopyEvent {
-    pub(super) key: CopyKey,
-    pub(super) bytes: u64,
+pub(in crate::audit) struct CopyEvent {
+    pub(in crate::audit) key: CopyKey,
+    pub(in crate::audit) bytes: u64,
     /// How many of the bytes were up to date at the destination before elements between stale
     /// parts were made stale there.
-    pub(super) padding: u64,
+    pub(in crate::audit) padding: u64,
     /// The first and the last position in the stream's queue.
     positions: (u64, u64),
     /// The launch that needed it; 0 if none did.
-    pub(super) launch: u64,
+    pub(in crate::audit) launch: u64,
     /// Which use of the array it is; `None` if that is not known.
-    pub(super) use_number: Option<u16>,
-    pub(super) details: CopyDetails,
+    pub(in crate::audit) use_number: Option<u16>,
+    pub(in crate::audit) details: CopyDetails,
 }
 
 /// Properties that not all copies have.
 #[derive(Clone, Copy, Default, Debug)]
-pub(super) struct CopyDetails {
+pub(in crate::audit) struct CopyDetails {
     /// How many of the bytes have other values than before at the destination.
-    pub(super) changed_bytes: Option<u64>,
+    pub(in crate::audit) changed_bytes: Option<u64>,
     /// A hash of the bytes, if contents are compared and it is an upload of a whole array.
-    pub(super) contents_hash: Option<u64>,
+    pub(in crate::audit) contents_hash: Option<u64>,
     /// How long the calling thread was busy with it.
-    pub(super) host_ns: Option<u64>,
+    pub(in crate::audit) host_ns: Option<u64>,
     /// Whether it is between a GPU and pageable memory of the host.
-    pub(super) is_pageable: bool,
+    pub(in crate::audit) is_pageable: bool,
     /// Whether the array is an explicit one, which no launcher copies.
-    pub(super) is_explicit: bool,
+    pub(in crate::audit) is_explicit: bool,
 }
 
 /// What the copies of one line of a report have in common. Call sites are compared by address: a
 /// report joins those that are equal.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) struct CopyKey {
+pub(in crate::audit) struct CopyKey {
     site: SiteAddress,
     since: Option<SiteAddress>,
     never_there: bool,
-    pub(super) direction: Direction,
-    pub(super) cause: Cause,
-    pub(super) array: u32,
-    pub(super) stream: u32,
+    pub(in crate::audit) direction: Direction,
+    pub(in crate::audit) cause: Cause,
+    pub(in crate::audit) array: u32,
+    pub(in crate::audit) stream: u32,
     source: Option<u32>,
 }
 
@@ -200,9 +200,9 @@ struct Lists {
 
 /// Events of one thread, in their order, and the tables to which they refer.
 #[derive(Debug)]
-pub(super) struct RecordBlock {
-    pub(super) thread: Arc<str>,
-    pub(super) events: Vec<Event>,
+pub(in crate::audit) struct RecordBlock {
+    pub(in crate::audit) thread: Arc<str>,
+    pub(in crate::audit) events: Vec<Event>,
     lists: Lists,
     arrays: Vec<ArrayEntry>,
     kernels: Vec<Arc<str>>,
@@ -211,120 +211,120 @@ pub(super) struct RecordBlock {
     /// Of the arrays that messages name.
     names: Vec<Arc<str>>,
     /// The copies of a launcher that copies each array argument in and out.
-    pub(super) launcher: Flow,
+    pub(in crate::audit) launcher: Flow,
     /// Whether contents were compared for some of the events.
-    pub(super) compares_contents: bool,
+    pub(in crate::audit) compares_contents: bool,
 }
 
 impl RecordBlock {
-    pub(super) fn copies(&self) -> &[CopyEvent] {
+    pub(in crate::audit) fn copies(&self) -> &[CopyEvent] {
         &self.lists.copies
     }
 
-    pub(super) fn copy(&self, index: u32) -> &CopyEvent {
+    pub(in crate::audit) fn copy(&self, index: u32) -> &CopyEvent {
         &self.lists.copies[index as usize]
     }
 
-    pub(super) fn launches(&self) -> &[LaunchEvent] {
+    pub(in crate::audit) fn launches(&self) -> &[LaunchEvent] {
         &self.lists.launches
     }
 
-    pub(super) fn launch(&self, index: u32) -> &LaunchEvent {
+    pub(in crate::audit) fn launch(&self, index: u32) -> &LaunchEvent {
         &self.lists.launches[index as usize]
     }
 
-    pub(super) fn wait(&self, index: u32) -> &WaitEvent {
+    pub(in crate::audit) fn wait(&self, index: u32) -> &WaitEvent {
         &self.lists.waits[index as usize]
     }
 
-    pub(super) fn memory(&self, index: u32) -> &MemoryEvent {
+    pub(in crate::audit) fn memory(&self, index: u32) -> &MemoryEvent {
         &self.lists.memory[index as usize]
     }
 
-    pub(super) fn access(&self, index: u32) -> &AccessEvent {
+    pub(in crate::audit) fn access(&self, index: u32) -> &AccessEvent {
         &self.lists.accesses[index as usize]
     }
 
-    pub(super) fn messages(&self) -> &[MessageEvent] {
+    pub(in crate::audit) fn messages(&self) -> &[MessageEvent] {
         &self.lists.messages
     }
 
-    pub(super) fn message(&self, index: u32) -> &MessageEvent {
+    pub(in crate::audit) fn message(&self, index: u32) -> &MessageEvent {
         &self.lists.messages[index as usize]
     }
 
-    pub(super) fn barrier(&self, index: u32) -> &BarrierEvent {
+    pub(in crate::audit) fn barrier(&self, index: u32) -> &BarrierEvent {
         &self.lists.barriers[index as usize]
     }
 
-    pub(super) fn end(&self, index: u32) -> &EndEvent {
+    pub(in crate::audit) fn end(&self, index: u32) -> &EndEvent {
         &self.lists.ends[index as usize]
     }
 
     /// How many of the events are ends of arrays.
-    pub(super) fn ends(&self) -> usize {
+    pub(in crate::audit) fn ends(&self) -> usize {
         self.lists.ends.len()
     }
 
     /// The name of the array of a message.
-    pub(super) fn name_of(&self, message: &MessageKey) -> &Arc<str> {
+    pub(in crate::audit) fn name_of(&self, message: &MessageKey) -> &Arc<str> {
         &self.names[message.name as usize]
     }
 
     /// Whose memory a message was in.
-    pub(super) fn device_of(&self, message: &MessageKey) -> &Arc<str> {
+    pub(in crate::audit) fn device_of(&self, message: &MessageKey) -> &Arc<str> {
         self.device(message.device)
     }
 
-    pub(super) fn array(&self, index: u32) -> &ArrayEntry {
+    pub(in crate::audit) fn array(&self, index: u32) -> &ArrayEntry {
         &self.arrays[index as usize]
     }
 
-    pub(super) fn stream(&self, index: u32) -> &StreamEntry {
+    pub(in crate::audit) fn stream(&self, index: u32) -> &StreamEntry {
         &self.streams[index as usize]
     }
 
-    pub(super) fn device(&self, index: u32) -> &Arc<str> {
+    pub(in crate::audit) fn device(&self, index: u32) -> &Arc<str> {
         &self.devices[index as usize]
     }
 
-    pub(super) fn arguments(&self, launch: &LaunchEvent) -> &[ArgumentRecord] {
+    pub(in crate::audit) fn arguments(&self, launch: &LaunchEvent) -> &[ArgumentRecord] {
         let (first, count) = launch.arguments;
         &self.lists.arguments[first as usize..][..usize::from(count)]
     }
 
-    pub(super) fn kernel_name(&self, launch: &LaunchEvent) -> &str {
+    pub(in crate::audit) fn kernel_name(&self, launch: &LaunchEvent) -> &str {
         kernel_name(&self.kernels[launch.kernel as usize])
     }
 
     /// The source device of a copy between two devices.
-    pub(super) fn source(&self, copy: &CopyKey) -> Option<&Arc<str>> {
+    pub(in crate::audit) fn source(&self, copy: &CopyKey) -> Option<&Arc<str>> {
         copy.source.map(|device| self.device(device))
     }
 
-    pub(super) fn span_of_copy(&self, copy: &CopyEvent) -> QueueSpan {
+    pub(in crate::audit) fn span_of_copy(&self, copy: &CopyEvent) -> QueueSpan {
         let (first, last) = copy.positions;
         QueueSpan { queue: self.stream(copy.key.stream).queue, first, last }
     }
 
-    pub(super) fn span_of_launch(&self, launch: &LaunchEvent) -> QueueSpan {
+    pub(in crate::audit) fn span_of_launch(&self, launch: &LaunchEvent) -> QueueSpan {
         let queue = self.stream(launch.stream).queue;
         QueueSpan { queue, first: launch.position, last: launch.position }
     }
 }
 
 impl MessageKey {
-    pub(super) fn site(&self) -> CallSite {
+    pub(in crate::audit) fn site(&self) -> CallSite {
         self.site.0
     }
 }
 
 impl CopyKey {
-    pub(super) fn site(&self) -> CallSite {
+    pub(in crate::audit) fn site(&self) -> CallSite {
         self.site.0
     }
 
-    pub(super) fn staleness(&self) -> Staleness {
+    pub(in crate::audit) fn staleness(&self) -> Staleness {
         match self.since {
             Some(SiteAddress(site)) => Staleness::Since(site),
             None if self.never_there => Staleness::NeverThere,

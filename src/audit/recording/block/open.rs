@@ -6,8 +6,8 @@ use super::{
     AccessEvent, BarrierEvent, CopyDetails, CopyEvent, CopyKey, EndEvent, Event, EventKind,
     LaunchEvent, Lists, MemoryEvent, MessageEvent, MessageKey, RecordBlock, SiteAddress, WaitEvent,
 };
-use crate::audit::contents;
-use crate::audit::record::{
+use crate::audit::recording::contents;
+use crate::audit::recording::facts::{
     Accessed, ArgumentRecord, ArrayEntry, BarrierRecord, Copied, Discarded, Launched, MemoryChange,
     MemoryUse, MessageRecord, Record, Staleness, StreamEntry, called_ns,
 };
