@@ -6,13 +6,15 @@ use super::changed_bytes::before_queued_write;
 use super::job::{Boxes, queue};
 use super::report::{Moved, count};
 use crate::audit::Direction;
-use crate::device::Stream;
-use crate::error::Result;
+use crate::device::{Device, Stream};
+use crate::error::{Error, Result};
 use crate::storage::{ArrayState, StaleOrigin, StateGuard, UseKind};
 use crate::transfer::access::acquire::Acquired;
 use crate::transfer::access::mark::mark;
 use crate::transfer::access::request::Request;
-use resident_backend::{Address, CopyWork, Dependencies, FailureKind, Memory, Position};
+use resident_backend::{
+    Address, BackendError, CopyWork, Dependencies, FailureKind, Memory, Position,
+};
 use resident_core::Access;
 use resident_core::coherence::Location;
 use resident_core::ordering::UseEnd;
@@ -37,55 +39,71 @@ pub(in crate::transfer) struct ArrayCopy<'c> {
 impl ArrayCopy<'_> {
     /// Queues the copy and records it as a use of both arrays. Returns `false` if the array whose
     /// lock is held has no memory on the host.
-    pub(in crate::transfer) fn run(self) -> Result<bool> {
-        let Self { stream, operation, boxes, depends, writes_locked, .. } = self;
-        let ((own, acquired), (other, mut state, location)) = (self.acquired, self.locked);
-        let Some(there) = memory_at(&state, location) else { return Ok(false) };
-        let here = Memory::Device(acquired.address);
-        let (source, destination) = if writes_locked { (here, there) } else { (there, here) };
-        let (to, to_location) =
-            if writes_locked { (other, location) } else { (own, acquired.location) };
-        let device =
-            (location != Location::HOST).then(|| state.device_copy(location).device.clone());
-        let peer = device.as_ref().filter(|device| *device != stream.device_ref());
-        let work = CopyWork {
+    pub(in crate::transfer) fn run(mut self) -> Result<bool> {
+        let (_, state, location) = &self.locked;
+        let is_on_device = *location != Location::HOST;
+        let device = is_on_device.then(|| state.device_copy(*location).device.clone());
+        let peer = device.as_ref().filter(|device| *device != self.stream.device_ref());
+        let Some(work) = self.work(peer) else { return Ok(false) };
+        let position = match queue(self.stream, work) {
+            Ok(position) => position,
+            Err(error) => return Err(self.refused(&error)),
+        };
+        if let Some(peer) = peer {
+            peer.record_remote_use(self.stream.core(), position);
+        }
+        self.record(device.as_ref(), position);
+        Ok(true)
+    }
+
+    fn work(&mut self, peer: Option<&Device>) -> Option<Box<CopyWork>> {
+        let ((own, acquired), (other, state, location)) = (&self.acquired, &self.locked);
+        let (here, there) = (Memory::Device(acquired.address), memory_at(state, *location)?);
+        let (to, source, destination) =
+            if self.writes_locked { (*other, here, there) } else { (*own, there, here) };
+        let boxes = std::mem::take(&mut self.boxes);
+        Some(Box::new(CopyWork {
             loss: FailureKind::Contents,
             source_device: peer.map(|peer| Arc::clone(peer.backend()) as _),
-            depends,
-            ..to.copy_work(operation, source, destination, boxes)
-        };
-        let position = match queue(stream, Box::new(work)) {
-            Ok(position) => position,
-            Err(error) => {
-                drop(state);
-                return Err(to.write_error(stream, to_location, "copying to", &error));
-            }
-        };
+            depends: std::mem::take(&mut self.depends),
+            ..to.copy_work(self.operation, source, destination, boxes)
+        }))
+    }
+
+    fn refused(self, error: &BackendError) -> Error {
+        let ((own, acquired), (other, state, location)) = (self.acquired, self.locked);
+        drop(state);
+        let (to, location) =
+            if self.writes_locked { (other, location) } else { (own, acquired.location) };
+        to.write_error(self.stream, location, "copying to", error)
+    }
+
+    /// Records the copy. `device` has the copy of the array whose lock is held, unless the host has
+    /// it.
+    fn record(self, device: Option<&Device>, position: Position) {
+        let Self { stream, writes_locked, .. } = self;
+        let ((own, acquired), (other, mut state, location)) = (self.acquired, self.locked);
         if writes_locked {
             record_host_write(other, &mut state, stream, position);
         } else {
             other.record_use(&mut state, location, Access::Read, stream, UseEnd::at(position));
             other.storage.publish(&state);
         }
-        if let Some(device) = &device {
-            other.record_access(Some(device), Access::Read);
+        if device.is_some() {
+            other.record_access(device, Access::Read);
         }
         drop(state);
-        if let Some(peer) = peer {
-            peer.record_remote_use(stream.core(), position);
-        }
-        let direction = match (peer, &device) {
-            (Some(_), _) => Some(Direction::BetweenDevices),
-            (None, Some(_)) => None,
-            (None, None) if writes_locked => Some(Direction::ToHost),
-            (None, None) => Some(Direction::ToDevice),
+        let copied = match device {
+            Some(peer) if peer != stream.device_ref() => Some((Direction::BetweenDevices, peer)),
+            Some(_) => None,
+            None if writes_locked => Some((Direction::ToHost, stream.device_ref())),
+            None => Some((Direction::ToDevice, stream.device_ref())),
         };
-        if let Some(direction) = direction {
+        if let Some((direction, device)) = copied {
             // Counted for the array of the stream's device. The copy overwrites its destination, so
             // no call is reported as the one that made the elements stale.
             let bytes = own.selection.len_bytes(own.storage.memory_order());
             let (moved, since) = (Moved::at(position, direction, bytes), StaleOrigin::Unreported);
-            let device = peer.unwrap_or(stream.device_ref());
             count(own, &mut own.storage.lock(), moved, device, stream, since);
         }
         let access = if writes_locked { Access::Read } else { Access::Overwrite };
@@ -93,7 +111,6 @@ impl ArrayCopy<'_> {
         if device.is_some() {
             own.record_access(Some(stream.device_ref()), access);
         }
-        Ok(true)
     }
 }
 
