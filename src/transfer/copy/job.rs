@@ -20,7 +20,7 @@ use resident_backend::{
     OwnCopy, Position, Work,
 };
 use resident_core::Access;
-use resident_core::coherence::Location;
+use resident_core::coherence::{Location, Region};
 use resident_core::ordering::{Mark, UseEnd};
 
 /// The boxes of bytes of one copy.
@@ -96,7 +96,7 @@ impl CopyJob<'_> {
             return Ok(false);
         }
         request.make_wait(&mut state, stream, &marks)?;
-        let mut work = || self.work(&ends, depends.clone(), between.is_some());
+        let mut work = || self.work(&ends, depends.clone(), between.as_ref());
         let started = start(stream, self.maker, &mut work);
         let started = started.map_err(|error| request.stale_copy_error(stream, &error))?;
         let Some(started) = started else { return Ok(false) };
@@ -167,7 +167,7 @@ impl CopyJob<'_> {
         }
     }
 
-    fn work(&self, ends: &Ends, depends: Dependencies, may_read_between: bool) -> Box<CopyWork> {
+    fn work(&self, ends: &Ends, depends: Dependencies, between: Option<&Region>) -> Box<CopyWork> {
         let operation = match ends.direction {
             Direction::ToDevice => "upload of",
             Direction::ToHost => "download of",
@@ -180,7 +180,7 @@ impl CopyJob<'_> {
         let (source, destination) = (ends.source.clone(), ends.destination.clone());
         let copy = self.request.copy_work(operation, source, destination, boxes);
         let source_device = ends.peer.as_ref().map(|peer| Arc::clone(peer.backend()) as _);
-        Box::new(CopyWork { source_device, may_read_between, depends, ..copy })
+        Box::new(CopyWork { source_device, may_read_between: between.is_some(), depends, ..copy })
     }
 
     /// Adds the copy to those of the call, before it is recorded.
