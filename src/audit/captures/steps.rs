@@ -41,12 +41,12 @@ fn address(site: CallSite) -> usize {
 /// What the steps of events are made with.
 #[derive(Clone, Copy)]
 pub(super) struct StepContext<'a> {
-    pub(in crate::audit) sites: &'a SiteTexts,
-    pub(in crate::audit) times: &'a Times,
+    pub(super) sites: &'a SiteTexts,
+    pub(super) times: &'a Times,
     /// When the log began.
-    pub(in crate::audit) started_ns: u64,
+    pub(super) started_ns: u64,
     /// How many bytes of an argument a launch has changed.
-    pub(in crate::audit) changed_bytes: &'a dyn Fn(u64, usize) -> Option<u64>,
+    pub(super) changed_bytes: &'a dyn Fn(u64, usize) -> Option<u64>,
 }
 
 impl<'a> Recorded<'a> {

@@ -63,8 +63,8 @@ pub(crate) fn mark_foreign(
 
 /// A use by foreign work.
 pub(super) struct ForeignUse {
-    pub(in crate::transfer) access: Access,
-    pub(in crate::transfer) end: UseEnd,
+    pub(super) access: Access,
+    pub(super) end: UseEnd,
     /// A position that fails if elements which the work reads are damaged.
     pub(super) written_by: Position,
 }

@@ -33,8 +33,8 @@ pub(in crate::transfer) enum Maker {
     Stream,
     /// This thread, if the stream is idle and runs on this process's threads; else the stream.
     CallerOrStream,
-    /// This thread, if the stream is such a one and nothing else uses the destination; else the
-    /// copy is not made.
+    /// This thread, if the stream is such a one; else the copy is not made. A [`CopyJob`] is made by
+    /// this thread only if nothing else uses its destination.
     Caller,
 }
 

@@ -152,7 +152,7 @@ pub(in crate::transfer) fn can_access(device: &Device, peer: &Device) -> bool {
 /// together.
 #[derive(Debug)]
 pub(super) struct Batch {
-    pub(in crate::transfer) copies: RoutedPlan,
+    pub(super) copies: RoutedPlan,
     /// Whether these are the last copies of the plan.
     pub(super) is_last: bool,
 }
