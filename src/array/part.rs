@@ -12,7 +12,7 @@ use crate::audit::{Cause, Residency};
 use crate::device::{Device, Stream};
 use crate::element::Element;
 use crate::error::{AtCall, CalledAt, Error, ONE_THAT_FITS, Result};
-use crate::storage::{ArrayState, HostBuffer, HostWrite, OpenRead, Storage};
+use crate::storage::{ArrayState, HostBuffer, OpenRead, Storage};
 use crate::transfer::{
     self, CallerWaits, CopyCall, Opened, ReadAt, Request, SnapshotCall, StoredView, Target,
 };
@@ -97,7 +97,7 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
     where
         'a: 'g,
     {
-        let base = match self.storage.ready_on_host() {
+        let base = match self.storage.published.ready_on_host() {
             Some(base) => base,
             None => self.bring_to_host(Access::Read, "host", site)?,
         };
@@ -130,27 +130,16 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
     where
         'a: 'g,
     {
-        let ready = if self.is_whole() {
-            transfer::write_whole_on_host(self.storage, access, site)
-        } else {
-            None
-        };
-        let write = match ready {
-            Some(write) => write,
-            None => self.write_on_host(access, site)?,
-        };
+        let operation = if access == Access::Overwrite { "host_overwrite" } else { "host_mut" };
+        let write = self.with(Cause::Host, operation, site, |request| {
+            transfer::write_on_host(request, access)
+        })?;
         let base = self.storage.host_base();
         // SAFETY: `write_on_host` waited for all queued work that uses the part on the host, and
         // the memory was zeroed or written when it was allocated. The caller's exclusive borrow
         // excludes every other access for 'g. Work queued during 'g writes no element that is valid
         // on the host, and reads the host's elements only for accesses that the borrow excludes.
         Ok(HostMut { view: unsafe { self.layout.view_mut(base) }, write })
-    }
-
-    #[cold]
-    fn write_on_host(&self, access: Access, site: CallSite) -> Result<HostWrite> {
-        let operation = if access == Access::Overwrite { "host_overwrite" } else { "host_mut" };
-        self.with(Cause::Host, operation, site, |request| transfer::write_on_host(request, access))
     }
 
     /// Marks the host's copy as newest after the program wrote it through a pointer.
@@ -227,33 +216,15 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
     where
         'a: 'g,
     {
-        let open = if self.is_whole() {
-            transfer::open_whole(self.storage, stream, access, site)
-        } else {
-            None
-        };
-        let (location, Address(base)) = match open {
-            Some(open) => open,
-            None => self.open_guard(access, stream, site)?,
-        };
+        let operation = if access == Access::Overwrite { "gpu_overwrite" } else { "gpu_mut" };
+        let Opened { location, address: Address(base), .. } =
+            self.with(Cause::Gpu, operation, site, |request| {
+                transfer::open_guard(request, stream, access)
+            })?;
         Ok(DeviceMut {
             part: DevicePart::new::<T>(self.storage, self.layout, base, stream),
             location,
             element: PhantomData,
-        })
-    }
-
-    #[cold]
-    fn open_guard(
-        &self,
-        access: Access,
-        stream: &Stream,
-        site: CallSite,
-    ) -> Result<(Location, Address)> {
-        let operation = if access == Access::Overwrite { "gpu_overwrite" } else { "gpu_mut" };
-        self.with(Cause::Gpu, operation, site, |request| {
-            let Opened { location, address, .. } = transfer::open_guard(request, stream, access)?;
-            Ok((location, address))
         })
     }
 
@@ -312,7 +283,7 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
         if size_of::<T>() == 0 {
             return None;
         }
-        if let Some(base) = self.storage.ready_on_host() {
+        if let Some(base) = self.storage.published.ready_on_host() {
             let element = base.cast::<T>().wrapping_add(offset);
             // SAFETY: the whole array is valid on the host: `ready_on_host` returned its start, and
             // host memory is aligned for its elements and their fields. `Layout::element` checked

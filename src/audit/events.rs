@@ -9,9 +9,9 @@ use tracing::span::EnteredSpan;
 use tracing::{Event, Level, Subscriber, event, event_enabled, span};
 use tracing_subscriber::layer::{Context, Layer};
 
-use super::cause::Cause;
-use super::ledger::LedgerLayer;
-use super::record::{MessageRecord, Record, kernel_name};
+use super::captures::ledger::LedgerLayer;
+use super::recording::cause::Cause;
+use super::recording::facts::{MessageRecord, Record, kernel_name};
 use crate::device::Stream;
 use crate::traffic::{Direction, grouped};
 use resident_backend::call_site::CallSite;

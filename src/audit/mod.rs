@@ -161,34 +161,12 @@
 //! parallel, and wait; it gets at most 16 MiB of each launch. Without a subscriber that wants the
 //! text, it goes to standard output at once.
 
-mod at_exit;
-mod budget;
-mod capture;
-mod cause;
-mod contents;
-mod counters;
-mod deny;
-mod device_times;
+mod captures;
 mod events;
-mod formats;
-mod instrumented;
-mod inventory;
-mod launched_arrays;
-mod ledger;
-mod listeners;
-mod log;
-mod messages;
-mod outputs;
-mod process;
-mod record;
-mod record_block;
-mod recorded;
-mod records;
-mod regularly;
-mod report;
-mod steps;
-mod table;
-mod to_document;
+mod limits;
+mod recording;
+mod reports;
+mod totals;
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -196,41 +174,45 @@ use std::sync::Arc;
 
 use crate::device::{Device, Stream};
 use crate::storage::Storage;
+use captures::capture;
+use limits::deny;
+use recording::{contents, facts, log};
 use resident_backend::call_site::CallSite;
 use resident_backend::sync;
 use resident_backend::timeline;
 use resident_backend::unwinding::contain_panic;
+use totals::counters;
 
 pub use crate::storage::{Residency, Validity};
 pub use crate::traffic::{Direction, Flow, Traffic};
-pub use budget::Budget;
-pub use capture::{Scope, capture, capture_all, scope, write_reports};
-pub use cause::Cause;
-pub(crate) use contents::{
+pub use captures::capture::{Scope, capture, capture_all, scope, write_reports};
+pub use captures::device_times::{DeviceTimes, time_device};
+pub use captures::instrumented::Instrumented;
+pub use captures::ledger::{Ledger, LedgerLayer};
+pub(crate) use events::{LaunchSpan, report_finding, report_printed, wants_printed};
+pub use limits::budget::Budget;
+pub use limits::deny::{Implicit, ImplicitGuard, allow, deny, deny_all, log};
+pub(crate) use limits::deny::{denied_at, may_be_denied};
+pub use recording::cause::Cause;
+pub(crate) use recording::contents::{
     Comparison, comparison, keep_contents, may_compare_contents, take_contents,
 };
-pub use contents::{ContentsGuard, compare_contents};
-pub use counters::{Counters, MemoryCounter, counters};
-pub use deny::{Implicit, ImplicitGuard, allow, deny, deny_all, log};
-pub(crate) use deny::{denied_at, may_be_denied};
-pub use device_times::{DeviceTimes, time_device};
-pub(crate) use events::{LaunchSpan, report_finding, report_printed, wants_printed};
-pub use instrumented::Instrumented;
-pub use inventory::{Entry, inventory};
-pub use ledger::{Ledger, LedgerLayer};
-pub use messages::{Transfer, mark_barrier, record_transfer};
-pub use process::set_rank;
-pub(crate) use record::{
+pub use recording::contents::{ContentsGuard, compare_contents};
+pub(crate) use recording::facts::{
     Accessed, ArgumentRecord, Copied, Discarded, Launched, MemoryChange, MemoryUse, Staleness,
 };
-use record::{ArrayEntry, Record};
-pub use report::{GroupBy, Report, Site};
+use recording::facts::{ArrayEntry, Record};
+pub use recording::messages::{Transfer, mark_barrier, record_transfer};
+pub use reports::process::set_rank;
+pub use reports::report::{GroupBy, Report, Site};
 pub use resident_documents::{
     Document, DocumentAccess, DocumentArgument, DocumentArray, DocumentBarrier, DocumentChecked,
     DocumentMemory, DocumentMemoryHolder, DocumentMemoryMoment, DocumentMemoryPoint,
     DocumentMemoryUse, DocumentMessage, DocumentProcess, DocumentRecord, DocumentSite,
     DocumentStream, Finding, Waits,
 };
+pub use totals::counters::{Counters, MemoryCounter, counters};
+pub use totals::inventory::{Entry, inventory};
 
 thread_local! {
     /// The copies that this thread queued and of which it has not told subscribers yet.
@@ -286,7 +268,7 @@ pub(crate) fn record_copy<'a>(bytes: u64, make: impl FnOnce() -> Copied<'a>) {
 #[cold]
 fn record_copied(copied: &Copied<'_>) {
     let is_for_launch = copied.cause == Cause::Launch;
-    let launch = if is_for_launch { record::launch_of_thread() } else { 0 };
+    let launch = if is_for_launch { facts::launch_of_thread() } else { 0 };
     if capture::is_active() {
         log::append(|block| block.push_copy(copied, launch));
     } else {
@@ -407,7 +389,7 @@ pub(crate) fn enter_launch(
     stream: &Stream,
     site: CallSite,
 ) -> Option<LaunchSpan> {
-    record::note_call();
+    facts::note_call();
     events::may_be_enabled().then(|| LaunchSpan::enter(title, stream, site))
 }
 
@@ -424,7 +406,7 @@ pub(crate) fn record_launch<'a>(
     arguments: impl Iterator<Item = ArgumentRecord> + 'a,
 ) {
     if capture::is_active() {
-        let id = record::launch_of_thread();
+        let id = facts::launch_of_thread();
         log::append(|block| block.push_launch(launched, arguments, id));
     } else {
         arguments.for_each(drop);
@@ -434,7 +416,7 @@ pub(crate) fn record_launch<'a>(
 /// Ends the launch that this thread prepared, whether it was queued or refused: its copies are
 /// reported, and later ones are of another launch. Callers hold no lock.
 pub(crate) fn end_launch() {
-    record::forget_launch();
+    facts::forget_launch();
     report_recorded();
 }
 

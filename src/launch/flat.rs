@@ -21,19 +21,8 @@ struct FlatArgument<'a> {
 }
 
 /// Checks all flat arguments of a launch.
-#[inline]
+#[cold]
 pub(super) fn check(
-    kernel: &str,
-    bound: &[BoundArgument<'_>],
-    layouts: fn() -> Box<[ParameterLayout]>,
-) -> Result<()> {
-    if bound.iter().all(BoundArgument::needs_no_axis_check) {
-        return Ok(());
-    }
-    check_axes(kernel, bound, layouts)
-}
-
-fn check_axes(
     kernel: &str,
     bound: &[BoundArgument<'_>],
     layouts: fn() -> Box<[ParameterLayout]>,

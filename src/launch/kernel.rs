@@ -482,8 +482,7 @@ impl<S: Signature> Kernel<S> {
     ) -> Result<()> {
         self.check(&grid, bound)?;
         let code = self.loaded_on(stream.device_ref())?;
-        let limits = stream.device_ref().grid_limits();
-        let title = &self.inner.title;
+        let (limits, title) = (stream.device_ref().grid_limits(), &self.inner.title);
         let queue =
             |grid| Launch { code, title, grid, bound, site, brief_len_max }.queue_on(stream);
         if code.accepts_grid(&grid, limits) {
@@ -528,8 +527,7 @@ impl<S: Signature> Kernel<S> {
                 self.check(&grid, bound)?;
                 let (code, body) = self.host_body()?;
                 let grid = self.fitted(code, grid, &GridLimits::default(), bound)?;
-                let title = &self.inner.title;
-                let brief_len_max = 0;
+                let (title, brief_len_max) = (&self.inner.title, 0);
                 Launch { code, title, grid: &grid, bound, site, brief_len_max }.run_on_host(body)
             })
             .at(site)
@@ -631,8 +629,7 @@ impl<S: Signature> Kernel<S> {
             .with_bound(|bound| {
                 self.check(&grid, bound)?;
                 let (code, host_body) = self.host_body()?;
-                let title = &self.inner.title;
-                let brief_len_max = 0;
+                let (title, brief_len_max) = (&self.inner.title, 0);
                 let host = Launch { code, title, grid: &grid, bound, site, brief_len_max };
                 let code = self.loaded_on(device)?;
                 let grid = &self.fitted(code, grid, device.grid_limits(), bound)?;
@@ -698,6 +695,9 @@ impl<S: Signature> Kernel<S> {
             if !(requirement.holds)(*grid, S::describe(bound)) {
                 return Err(self.not_met(&requirement.text, bound));
             }
+        }
+        if bound.iter().all(BoundArgument::needs_no_axis_check) {
+            return Ok(());
         }
         super::flat::check(&self.inner.name, bound, S::layouts)
     }

@@ -25,10 +25,7 @@ use crate::element::Element;
 use crate::live_arrays::{ArrayName, LiveArrays, Place};
 use crate::memory_use::Owner;
 use resident_backend::call_site::CallSite;
-use resident_backend::{
-    Address, AutomaticName, Bytes, Dependencies, HostMemory, Label, LabelText, Position, failure,
-};
-use resident_core::Access;
+use resident_backend::{Address, AutomaticName, Bytes, HostMemory, Label, LabelText, failure};
 use resident_core::coherence::{Coherence, Location};
 use resident_core::layout::MemoryOrder;
 
@@ -39,14 +36,17 @@ mod atomics {
 
 #[cfg(test)]
 pub(crate) use array_state::failures::undisturbed;
-pub(crate) use array_state::{ArrayState, DeviceCopy, OpenRead, ReadyCopy, StaleOrigin, UseKind};
+pub(crate) use array_state::{
+    ArrayState, Claim, CopyPlace, DeviceCopy, MemoryClaim, OpenRead, StaleOrigin, UseKind,
+    wait_for_claim,
+};
 pub(crate) use forget_failures::forget_failures;
 pub(crate) use host::{HostBuffer, HostHome, zeroed_vec};
 use published::Published;
 pub use residency::{Residency, Validity};
 pub(crate) use resident_backend::short_type;
+pub(crate) use sole_use::StateGuard;
 use sole_use::SummarisedState;
-pub(crate) use sole_use::{PinnedCopy, StateGuard};
 use watchers::WatchedArray;
 pub(crate) use watchers::{HostWrite, Watcher, notify_watchers};
 
@@ -68,8 +68,8 @@ const ALIGNMENT_MAX_BYTES: usize = 256;
 
 /// Everything about one array except its type and its dimensions.
 pub(crate) struct Storage {
-    published: Published,
-    state: SummarisedState,
+    pub(crate) published: Published,
+    pub(crate) state: SummarisedState,
     memory_order: MemoryOrder,
     /// The number of elements along each axis; `None` if the memory order says it.
     shape: Option<Box<Shape>>,
@@ -218,40 +218,6 @@ impl Storage {
         self.state.lock(&self.memory_order)
     }
 
-    /// As [`SummarisedState::acquire`].
-    #[inline(always)]
-    pub(crate) fn acquire_summarised(
-        &self,
-        stream: &Stream,
-        epoch: u64,
-        access: Access,
-        depends: &mut Dependencies,
-    ) -> Result<Address, StateGuard<'_>> {
-        self.state.acquire(&self.memory_order, stream, epoch, access, depends)
-    }
-
-    /// As [`SummarisedState::mark`].
-    #[inline(always)]
-    pub(crate) fn mark_summarised(
-        &self,
-        stream: &Stream,
-        access: Access,
-        position: Position,
-    ) -> Result<bool, StateGuard<'_>> {
-        self.state.mark(&self.memory_order, &self.published, stream.id(), access, position)
-    }
-
-    /// As [`SummarisedState::pin_newest`].
-    pub(crate) fn pin_newest(&self) -> Option<PinnedCopy<'_>> {
-        self.state.pin_newest(&self.memory_order)
-    }
-
-    /// The host memory's start, if the whole array can be read there without a copy or a wait.
-    #[inline]
-    pub(crate) fn ready_on_host(&self) -> Option<*mut u8> {
-        self.published.ready_on_host()
-    }
-
     /// The host memory's start; null if there is none yet.
     #[inline]
     pub(crate) fn host_base(&self) -> *mut u8 {
@@ -309,12 +275,6 @@ impl Storage {
     /// Publishes a reader to the fast path, if a slot is free. Called with the lock held.
     pub(crate) fn publish_reader(&self, state: &ArrayState, stream: u64, address: u64) {
         self.published.publish_reader(state.failure_epoch(), stream, address);
-    }
-
-    /// Whether `stream` was published as a reader since the last write, so that guards may exist
-    /// that the array's state does not know of. Called with the lock held.
-    pub(crate) fn is_published(&self, stream: u64) -> bool {
-        self.published.is_published(stream)
     }
 
     /// Forgets all published readers before the array changes. Called with the lock held.

@@ -97,7 +97,8 @@ impl Published {
             .then(|| known.address.load(Ordering::Relaxed))
     }
 
-    /// Whether `stream` is published as a reader.
+    /// Whether `stream` was published as a reader since the last write, so that guards may exist
+    /// that the array's state does not know of.
     pub(crate) fn is_published(&self, stream: u64) -> bool {
         self.known.iter().any(|known| known.stream.load(Ordering::Relaxed) == stream)
     }

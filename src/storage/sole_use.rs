@@ -21,7 +21,7 @@ use resident_core::ordering::{Mark, StreamKey, UseEnd};
 
 /// The lock of an array's state and its summary.
 #[derive(Debug)]
-pub(super) struct SummarisedState(ShortLock<Summarised, ArrayLevel>);
+pub(crate) struct SummarisedState(ShortLock<Summarised, ArrayLevel>);
 
 /// An array's state and its summary.
 #[derive(Debug)]
@@ -173,7 +173,7 @@ impl SummarisedState {
     /// array and may still fail. `epoch` is the current epoch of failures. Otherwise returns the
     /// lock on the state.
     #[inline(always)]
-    pub(super) fn acquire(
+    pub(crate) fn acquire(
         &self,
         memory_order: &MemoryOrder,
         stream: &Stream,
@@ -200,7 +200,7 @@ impl SummarisedState {
     /// counts the launch, and unpins it. Returns whether the array is an explicit one. If the
     /// summary has ended meanwhile, returns the lock on the state.
     #[inline(always)]
-    pub(super) fn mark(
+    pub(crate) fn mark(
         &self,
         memory_order: &MemoryOrder,
         published: &Published,
@@ -266,7 +266,7 @@ impl Drop for PinnedCopy<'_> {
 impl SummarisedState {
     /// Pins the only copy that has the newest contents, if it is on a device, and if work of one
     /// stream wrote the whole array.
-    pub(super) fn pin_newest<'a>(
+    pub(crate) fn pin_newest<'a>(
         &'a self,
         memory_order: &'a MemoryOrder,
     ) -> Option<PinnedCopy<'a>> {

@@ -11,68 +11,40 @@
 //! No lock is held between the steps. No conflicting access can occur between the steps, because
 //! the caller's Rust borrow of the part lasts for all three.
 //!
-//! The path of a copy through the files: `acquire` (what an access of a device needs) -> `missing`
-//! (the loop that decides what is copied next, and accesses of the host) -> `plan` (which copies,
-//! from where, on which route, how many at once) -> `upload`, `download`, `peer` or `constant` (one
-//! kind of copy each) -> `submit` (after conflicting uses, and recorded). `pipeline` knows what the
-//! call has queued so far.
+//! `access` has these steps, `copy` the copies that accesses need, `contents` the calls that change
+//! or copy contents, `memory` where they lie, and `watch` the watches.
 
-mod acquire;
-mod allocate;
-mod assign;
-mod changed_bytes;
-mod claim;
-mod constant;
-mod copy_out;
-mod denied;
-mod download;
-mod element;
-mod error;
-mod evict;
-mod explicit;
-mod guard;
-mod launch;
-mod mapped;
-mod mark;
-mod missing;
-mod peer;
-mod pin;
-mod pinned;
-mod pipeline;
-mod plan;
-mod poison;
-mod refused;
-mod release;
-mod report;
-mod request;
-mod room;
-mod small_upload;
-mod snapshot;
-mod submit;
-mod upload;
+mod access;
+mod contents;
+mod copy;
+mod memory;
 mod watch;
 
-pub(crate) use acquire::acquire_on;
-pub(crate) use allocate::allocate;
-pub(crate) use assign::{Target, assign, clone_into};
-pub(crate) use constant::{fill, fill_on};
-pub(crate) use copy_out::{CallerWaits, failure_of_copies, wait_for_arrival};
-pub(crate) use element::{read_element, read_newest, write_element, write_element_on};
-pub(crate) use error::{host_full, lost_update, wrong_device};
-pub(crate) use evict::release_on;
-pub(crate) use explicit::{LentView, copy_from_host, copy_to_host};
+pub(crate) use access::acquire::acquire_on;
+pub(crate) use access::error::{host_full, lost_update, wrong_device};
 #[cfg(feature = "nccl")]
-pub(crate) use guard::close_fallible_guard;
-pub(crate) use guard::{Opened, close_guard, open_guard, open_whole};
-pub(crate) use launch::LaunchedArrays;
-pub(crate) use mapped::{advise, allocate_managed, allocate_mapped, map_lent, prefetch_managed};
-pub(crate) use mark::{mark_foreign, mark_host_written, write_on_host, write_whole_on_host};
-pub(crate) use missing::{acquire_host, prefetch_host};
-pub(crate) use pin::{allocate_pinned, end_loan, expect_outside_kernels, page_lock};
-pub(crate) use pinned::{CopyCall, ReadAt, copy_from_pinned, copy_to_pinned, snapshot_to_pinned};
+pub(crate) use access::guard::close_fallible_guard;
+pub(crate) use access::guard::{Opened, close_guard, open_guard};
+pub(crate) use access::launch::LaunchedArrays;
+pub(crate) use access::mark::{mark_foreign, mark_host_written, write_on_host};
+pub(crate) use access::request::{Request, StoredView};
+pub(crate) use contents::assign::{Target, assign, clone_into};
+pub(crate) use contents::constant::{fill, fill_on};
+pub(crate) use contents::copy_out::{CallerWaits, failure_of_copies, wait_for_arrival};
+pub(crate) use contents::element::{read_element, read_newest, write_element, write_element_on};
+pub(crate) use contents::lent::{LentView, copy_from_host, copy_to_host};
+pub(crate) use contents::pinned_copy::{
+    CopyCall, ReadAt, copy_from_pinned, copy_to_pinned, snapshot_to_pinned,
+};
+pub(crate) use contents::snapshot::{Snapshot, SnapshotCall, snapshot};
+pub(crate) use copy::missing::{acquire_host, prefetch_host};
+pub(crate) use memory::allocate::allocate;
+pub(crate) use memory::evict::release_on;
+pub(crate) use memory::mapped::{
+    advise, allocate_managed, allocate_mapped, map_lent, prefetch_managed,
+};
+pub(crate) use memory::page_lock::{allocate_pinned, end_loan, expect_outside_kernels, page_lock};
 #[cfg(feature = "cuda")]
-pub(crate) use release::take_memory;
-pub(crate) use release::{finish_watches, release};
-pub(crate) use request::{Request, StoredView};
-pub(crate) use snapshot::{Snapshot, SnapshotCall, snapshot};
+pub(crate) use memory::release::take_memory;
+pub(crate) use memory::release::{finish_watches, release};
 pub(crate) use watch::{Next, WatchCore, WatchedState};

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::constant_table::Constants;
-use super::stale_record::StaleLog;
+use super::stale_log::StaleLog;
+use super::value_table::Constants;
 use super::whole_copies::ArrayCopies;
 use crate::storage::watchers::{WeakArray, WeakWatcher};
 use resident_backend::FailureRecord;

@@ -4,16 +4,16 @@
 mod claims;
 mod coarsen;
 mod cold_state;
-mod constant_table;
 mod constants;
 mod expected_waits;
 pub(super) mod failures;
 mod open_reads;
-mod stale;
-mod stale_record;
+mod stale_log;
+mod staleness;
 mod stream_table;
 mod streams;
 mod validity;
+mod value_table;
 mod watchers;
 mod whole;
 mod whole_copies;
@@ -22,13 +22,14 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+pub(crate) use self::claims::{Claim, MemoryClaim, wait_for_claim};
 use self::cold_state::ColdState;
 pub(crate) use self::cold_state::OpenRead;
 use self::expected_waits::ExpectedWaits;
 pub(crate) use self::expected_waits::UseKind;
-pub(crate) use self::stale_record::StaleOrigin;
+pub(crate) use self::stale_log::StaleOrigin;
 use self::stream_table::StreamTable;
-pub(crate) use self::whole::ReadyCopy;
+pub(crate) use self::whole::CopyPlace;
 use self::whole_copies::{ArrayCopies, WholeCopies};
 use super::HostBuffer;
 use crate::device::Device;
@@ -81,7 +82,7 @@ pub(crate) struct DeviceCopy {
     /// 0 for no memory.
     address: Address,
     pub(crate) uses: Uses,
-    /// The call that made all elements stale, unless there is a log (`stale_record`).
+    /// The call that made all elements stale, unless there is a log (`stale_log`).
     stale_site: Option<CallSite>,
 }
 

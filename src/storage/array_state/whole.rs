@@ -9,41 +9,41 @@ use resident_core::coherence::{Content, Location, Region};
 use resident_core::layout::MemoryOrder;
 use resident_core::ordering::{Mark, StreamKey, UseEnd};
 
-/// The whole array on a device, ready for an access without a copy or a wait.
-pub(crate) struct ReadyCopy {
+/// Where an array's copy on a device is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CopyPlace {
     pub(crate) location: Location,
     pub(crate) address: Address,
-    /// The key of the stream that makes the access.
-    key: StreamKey,
-    /// The work on this stream that wrote the elements to read, and that may have failed.
-    pub(crate) writer: Option<Mark>,
 }
 
 impl ArrayState {
     /// The whole array on a stream's device, if `access` needs no copy there and only that stream
-    /// has conflicting uses.
+    /// has conflicting uses; and its use that wrote the elements to read.
     #[inline(always)]
-    pub(crate) fn ready_whole(&self, stream: &Stream, access: Access) -> Option<ReadyCopy> {
+    pub(crate) fn ready_whole(
+        &self,
+        stream: &Stream,
+        access: Access,
+    ) -> Option<(CopyPlace, Option<Mark>)> {
         if self.has_new_failures() {
             return None;
         }
         let location = self.find_location(stream.device_ref())?;
         let copy = self.device_copy(location);
         let (address, uses) = (copy.address()?, copy.uses.uniform()?);
-        let key = self.find_key(stream)?;
-        if !uses.conflicts_only_with(access, key) {
+        if !uses.conflicts_only_with(access, self.find_key(stream)?) {
             return None;
         }
+        let place = CopyPlace { location, address };
         if access == Access::Overwrite {
-            return Some(ReadyCopy { location, address, key, writer: None });
+            return Some((place, None));
         }
-        let is_valid = self.coherence.uniform()?.is_valid(location);
-        is_valid.then(|| ReadyCopy { location, address, key, writer: uses.writer() })
+        self.coherence.uniform()?.is_valid(location).then(|| (place, uses.writer()))
     }
 
     /// The copy on a stream's device, if the whole array is newest only on the host, in pageable
     /// memory that no queued work uses, and if only that stream uses the copy.
-    pub(crate) fn ready_to_upload(&self, stream: &Stream) -> Option<(Location, Address)> {
+    pub(crate) fn ready_to_upload(&self, stream: &Stream) -> Option<CopyPlace> {
         let device = stream.device_ref();
         let location = self.find_location(device)?;
         let copy = self.device_copy(location);
@@ -57,19 +57,7 @@ impl ArrayState {
             && !self.has_new_failures()
             && !self.has_claim_at(location)
             && uses.conflicts_only_with(Access::Overwrite, key);
-        is_ready.then_some((location, address))
-    }
-
-    /// Records an open write of the whole array, for a guard.
-    #[inline]
-    pub(crate) fn record_open_write(&mut self, ready: &ReadyCopy) {
-        let ReadyCopy { location, key, writer, .. } = *ready;
-        self.note_use_begun();
-        if let Some(uses) = self.device_copy_mut(location).uses.uniform_mut() {
-            let written_by = writer.and_then(|writer| writer.written_by());
-            let written_by = written_by.unwrap_or(Position::START);
-            uses.record(Access::Overwrite, Mark::foreign(key, UseEnd::OPEN, written_by));
-        }
+        is_ready.then_some(CopyPlace { location, address })
     }
 
     /// Records queued work of `stream` on the whole array if only its uses change, and returns the

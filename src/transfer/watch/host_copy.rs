@@ -4,8 +4,8 @@
 use smallvec::SmallVec;
 
 use crate::storage::ArrayState;
-use crate::transfer::copy_out::Copies;
-use crate::transfer::request::{Regions, Request};
+use crate::transfer::access::request::{Regions, Request};
+use crate::transfer::copy::job::Boxes;
 use resident_backend::{HostMemory, host_copy};
 use resident_core::layout::split_copies;
 
@@ -23,7 +23,7 @@ pub(super) struct HostCopy {
     version: u64,
     regions: Regions,
     /// The chunks to be copied, the next one last.
-    left: SmallVec<[Copies; 1]>,
+    left: SmallVec<[Boxes; 1]>,
     starts: u32,
 }
 
@@ -76,7 +76,7 @@ mod tests {
     use super::{CHUNK_BYTES_MAX, HostCopy, Step};
     use crate::audit::Cause;
     use crate::storage::{HostBuffer, Origin, Storage};
-    use crate::transfer::request::{Regions, Request};
+    use crate::transfer::access::request::{Regions, Request};
     use resident_backend::call_site::call_site;
     use resident_core::layout::{MemoryOrder, Selection};
 

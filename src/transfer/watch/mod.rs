@@ -21,12 +21,12 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use super::copy_out::failure_of_copies;
-use super::request::Queued;
 use crate::audit;
 use crate::device::{self, Stream};
 use crate::error::{CalledAt, Error, Result};
 use crate::storage::{Storage, Watcher};
+use crate::transfer::access::request::Queued;
+use crate::transfer::contents::copy_out::failure_of_copies;
 use host_copy::HostCopy;
 use resident_backend::call_site::CallSite;
 use resident_backend::sync::{self, EventCount, Mutex};

@@ -11,11 +11,12 @@ use crate::audit::Cause;
 use crate::device::{Device, Stream};
 use crate::error::Result;
 use crate::storage::{ArrayState, HostBuffer, Storage};
-use crate::transfer::copy_out::{CallerWaits, Copies, CopyOut, DeviceParts, Newest};
-use crate::transfer::download::prepare_downloads;
-use crate::transfer::error::host_full;
-use crate::transfer::plan::operation_bytes_max;
-use crate::transfer::request::{Queued, Regions, Request, ends_of};
+use crate::transfer::access::error::host_full;
+use crate::transfer::access::request::{Queued, Regions, Request, ends_of};
+use crate::transfer::contents::copy_out::{CallerWaits, CopyOut, DeviceParts, Newest};
+use crate::transfer::copy::download::prepare_downloads;
+use crate::transfer::copy::job::Boxes;
+use crate::transfer::copy::plan::operation_bytes_max;
 use resident_backend::call_site::CallSite;
 use resident_backend::failure::Inquiry;
 use resident_backend::{Bytes, HostMemory, Position};
@@ -109,7 +110,7 @@ enum Look {
     Queued {
         copies: CopyOut,
         memory: Arc<HostBuffer>,
-        constants: Vec<(Bytes, Copies)>,
+        constants: Vec<(Bytes, Boxes)>,
     },
     /// Streams of these devices, and memory, are to be made without the lock.
     Prepare(Devices),
@@ -127,7 +128,7 @@ struct Found {
     stored: SmallVec<[DeviceParts; 1]>,
     /// Elements that no device has, or only one that a guard may still write.
     on_host: Regions,
-    constants: Vec<(Bytes, Copies)>,
+    constants: Vec<(Bytes, Boxes)>,
 }
 
 impl Turn<'_> {

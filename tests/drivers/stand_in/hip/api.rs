@@ -16,7 +16,7 @@ macro_rules! tables {
         #[doc = $doc:literal]
         $table:ident from $file:literal {
             $($safe:ident($($safe_kind:ty),* $(,)?);)*
-        } unsafe {
+        } unchecked {
             $($name:ident($($kind:ty),* $(,)?);)*
         }
     )*) => {$(
@@ -111,7 +111,7 @@ tables! {
         hipModuleUnload(Handle);
         hipFuncGetAttribute(&mut i32, u32, Handle);
         hipModuleOccupancyMaxPotentialBlockSize(&mut i32, &mut i32, Handle, usize, i32);
-    } unsafe {
+    } unchecked {
         hipDeviceGetName(*mut u8, i32, i32);
         hipStreamAddCallback(
             Handle, unsafe extern "C" fn(Handle, u32, *mut c_void), *mut c_void, u32);
@@ -134,7 +134,7 @@ tables! {
     /// hiprtc's functions.
     Hiprtc from "libhiprtc.so" {
         hiprtcVersion(&mut c_int, &mut c_int);
-    } unsafe {
+    } unchecked {
         hiprtcCreateProgram(
             *mut Handle, *const c_char, *const c_char, c_int, *const *const c_char,
             *const *const c_char);

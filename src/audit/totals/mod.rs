@@ -1,0 +1,4 @@
+//! What always counts, without a capture.
+
+pub(super) mod counters;
+pub(super) mod inventory;

@@ -1,0 +1,143 @@
+//! Converts errors of the coherence core or of a backend to errors that name the array.
+
+use std::sync::Arc;
+
+use super::request::Request;
+use crate::device::{self, Device};
+use crate::error::{CalledAt, Error};
+use crate::storage::{ArrayState, Storage};
+use resident_backend::{BackendError, BackendErrorKind, FailureKind, FailureRecord};
+use resident_core::coherence::{Region, Span, Undefined, UndefinedRead};
+use resident_core::layout::Selection;
+
+/// The error of a plan for bytes of which some have no contents.
+pub(in crate::transfer) fn undefined(
+    request: &Request<'_>,
+    state: &ArrayState,
+    read: &UndefinedRead,
+) -> Error {
+    match read.undefined {
+        Undefined::Never => Error::Uninitialised {
+            call: request.site.into(),
+            array: request.storage.named(),
+            operation: String::from(request.operation),
+            part: part(request, &read.region),
+        },
+        Undefined::Lost(loss) => match state.loss(loss) {
+            Some(record) => lost(request.storage, record).at(request.site),
+            None => unreachable!("a loss without a record"),
+        },
+    }
+}
+
+fn lost(storage: &Storage, record: &Arc<FailureRecord>) -> Error {
+    if record.kind == FailureKind::Device {
+        return Error::DeviceLost {
+            call: CalledAt::UNKNOWN,
+            device: String::from("the device that held the newest contents"),
+            operation: String::from(record.operation.as_str()),
+            cause: String::from(record.cause.as_str()),
+        };
+    }
+    Error::Lost {
+        array: storage.named(),
+        operation: String::from(record.operation.as_str()),
+        site: record.site.into(),
+        cause: String::from(record.cause.as_str()),
+    }
+}
+
+/// A region as text: its indices in memory order, which for most arrays is the order of the axes.
+fn part(request: &Request<'_>, region: &Region) -> String {
+    if matches!(request.selection, Selection::Whole)
+        && region.len() == request.storage.memory_order().len()
+    {
+        return "all".to_owned();
+    }
+    let memory_order = request.storage.memory_order();
+    let axes = memory_order.element_extents().len();
+    let spans: Vec<String> = region.spans()[..axes].iter().map(indices).collect();
+    let elements = format!("[{}]", spans.join(", "));
+    let is_field = region.spans().get(axes).filter(|bytes| **bytes != memory_order.byte_axis());
+    match is_field {
+        Some(bytes) => format!("bytes {} of the elements {elements}", indices(bytes)),
+        None => elements,
+    }
+}
+
+fn indices(span: &Span) -> String {
+    match span.step() {
+        1 => format!("{}..{}", span.start(), span.end()),
+        step => format!("{}..{};{step}", span.start(), span.end()),
+    }
+}
+
+impl Request<'_> {
+    /// The error of a backend call that failed during this request.
+    pub(in crate::transfer) fn call_error(
+        &self,
+        device: &Device,
+        doing: &str,
+        error: &BackendError,
+    ) -> Error {
+        match error.kind {
+            BackendErrorKind::InsideKernel => {
+                self.inside_kernel(&format!("work queued on {device}"))
+            }
+            _ => device::call_error(
+                device,
+                &self.storage.named(),
+                &format!(
+                    "{doing} {} for {} at {}",
+                    self.storage.named(),
+                    self.operation,
+                    self.site
+                ),
+                error,
+            )
+            .at(self.site),
+        }
+    }
+
+    pub(in crate::transfer) fn inside_kernel(&self, waits_for: &str) -> Error {
+        Error::InsideKernel {
+            call: self.site.into(),
+            operation: format!("{} of {}", self.operation, self.storage.named()),
+            waits_for: String::from(waits_for),
+        }
+    }
+
+    pub(in crate::transfer) fn no_location(&self, device: &Device) -> Error {
+        Error::TooManyDevices {
+            call: self.site.into(),
+            array: self.storage.named(),
+            device: device.name(),
+        }
+    }
+}
+
+/// The error if the host has too little memory for an array.
+pub(crate) fn host_full(storage: &Storage) -> Error {
+    Error::host_full(&storage.named(), storage.memory_order().len_bytes())
+}
+
+/// The error if work on another device, or the host, needs a device array.
+pub(crate) fn wrong_device(
+    storage: &Storage,
+    home: &Device,
+    operation: &str,
+    other: String,
+) -> Error {
+    Error::WrongDevice {
+        call: CalledAt::UNKNOWN,
+        array: storage.named(),
+        home: home.name(),
+        operation: operation.to_owned(),
+        other,
+    }
+}
+
+/// The error if one copy was declared as changed although other copies have newer contents.
+pub(crate) fn lost_update(storage: &Storage, changed: String, newest: String) -> Error {
+    Error::LostUpdate { call: CalledAt::UNKNOWN, array: storage.named(), changed, newest }
+}

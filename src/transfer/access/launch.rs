@@ -1,0 +1,279 @@
+//! The arrays of one launch: acquires them, keeps them pinned while the launch is queued, and marks
+//! them. A whole array that the stream alone uses takes two short locks, and its state is not
+//! looked at: see `storage/sole_use.rs`.
+
+use smallvec::SmallVec;
+
+use super::acquire::{Acquired, acquire_on};
+use super::readiness::whole_on_device;
+use super::request::Request;
+use crate::audit::{self, Flow};
+use crate::device::Stream;
+use crate::error::Result;
+use crate::storage::{ArrayState, StateGuard, Storage, UseKind};
+use crate::traffic::LaunchedCopies;
+use crate::transfer::copy::report::run_deferred;
+use crate::transfer::copy::small_upload::upload_small;
+use resident_backend::{Address, Dependencies, Position};
+use resident_core::Access;
+use resident_core::layout::Selection;
+use resident_core::ordering::UseEnd;
+
+/// The arrays of a launch, in the order of its parameters. Those that are not marked when this
+/// value drops are only unpinned. Launches with up to 16 arrays allocate nothing.
+#[derive(Debug, Default)]
+pub(crate) struct LaunchedArrays<'a> {
+    list: SmallVec<[LaunchedArray<'a>; 16]>,
+}
+
+/// An array of a launch, acquired.
+#[derive(Clone, Copy, Debug)]
+struct LaunchedArray<'a> {
+    storage: &'a Storage,
+    access: Access,
+    is_whole: bool,
+    /// Whether acquiring it found a summary of its state. If so, the fields below have their
+    /// defaults.
+    is_summarised: bool,
+    is_pinned: bool,
+    /// Whether the launch comes after a use on another stream.
+    follows_other: bool,
+}
+
+/// What marking the arrays of a launch has found.
+#[derive(Debug, Default)]
+pub(crate) struct Marked {
+    pub(crate) copies: LaunchedCopies,
+    /// Whether another stream is expected to wait for the launch.
+    pub(crate) needs_event: bool,
+    /// Whether the launch comes after a use on another stream.
+    pub(crate) follows_other: bool,
+    /// Whether there are watchers to tell.
+    pub(crate) is_watched: bool,
+}
+
+impl Marked {
+    #[inline]
+    fn add(&mut self, copies: LaunchedCopies) {
+        self.copies.launcher += copies.launcher;
+        self.copies.before += copies.before;
+    }
+
+    #[inline]
+    fn note_watched(&mut self, state: &mut ArrayState, access: Access) {
+        if state.is_watched() {
+            self.is_watched = true;
+            state.note_use(UseKind::of(access), &Selection::Whole);
+        }
+    }
+}
+
+impl<'a> LaunchedArrays<'a> {
+    /// Acquires a whole array that needs no copy and no wait, and returns the address of its copy.
+    /// If the array needs either, does nothing and returns `None`. `epoch` is the current epoch of
+    /// failures.
+    #[inline(always)]
+    pub(crate) fn acquire_whole(
+        &mut self,
+        storage: &'a Storage,
+        stream: &Stream,
+        epoch: u64,
+        access: Access,
+        depends: &mut Dependencies,
+    ) -> Option<Address> {
+        let order = storage.memory_order();
+        let (address, is_summarised) =
+            match storage.state.acquire(order, stream, epoch, access, depends) {
+                Ok(address) => (address, true),
+                Err(state) => (acquire_ready(storage, state, stream, access, depends)?, false),
+            };
+        let array = LaunchedArray::whole(storage, access);
+        self.list.push(LaunchedArray { is_summarised, ..array });
+        Some(address)
+    }
+
+    /// Acquires an array or a part of one, with the copies and waits that it needs. Adds to
+    /// `depends` the work that wrote the elements to read and may still fail.
+    pub(crate) fn acquire(
+        &mut self,
+        storage: &'a Storage,
+        request: &Request<'_>,
+        is_whole: bool,
+        stream: &Stream,
+        access: Access,
+        depends: &mut Dependencies,
+    ) -> Result<Address> {
+        if is_whole
+            && access != Access::Overwrite
+            && let Some(state) = upload_small(storage, request, stream)?
+            && let Some(address) = acquire_ready(storage, state, stream, access, depends)
+        {
+            self.list.push(LaunchedArray::whole(storage, access));
+            if audit::has_subscribers() {
+                run_deferred();
+            }
+            return Ok(address);
+        }
+        let acquired = acquire_on(request, stream, access, depends)?;
+        let Acquired { address, follows_other, .. } = acquired;
+        let (array, is_pinned) = (LaunchedArray::whole(storage, access), acquired.into_pin());
+        self.list.push(LaunchedArray { is_whole, is_pinned, follows_other, ..array });
+        Ok(address)
+    }
+
+    /// Marks the arrays as used by the launch at `position`. `request` returns the request for an
+    /// argument: for a whole array, or for the next part of one.
+    #[inline(always)]
+    pub(crate) fn mark<'r>(
+        &mut self,
+        stream: &Stream,
+        position: Position,
+        mut request: impl FnMut(&'a Storage, bool) -> Request<'r>,
+    ) -> Marked {
+        let mut marked = Marked::default();
+        let (mut summarised, mut summarised_bytes) = (0, 0);
+        for array in &mut self.list {
+            let state = match array.mark_summarised(stream, position) {
+                Ok(len_bytes) => {
+                    summarised_bytes += len_bytes;
+                    summarised += u64::from(len_bytes != 0);
+                    continue;
+                }
+                Err(state) => state,
+            };
+            let is_marked = if array.is_whole {
+                array.mark_uses(state, stream, position, &mut marked)
+            } else {
+                drop(state);
+                false
+            };
+            if !is_marked {
+                array.mark(&request(array.storage, array.is_whole), stream, position, &mut marked);
+            }
+            marked.follows_other |= array.follows_other;
+        }
+        marked.copies.launcher += Flow { count: 2 * summarised, bytes: 2 * summarised_bytes };
+        // All are unpinned.
+        self.list.clear();
+        marked
+    }
+}
+
+impl Drop for LaunchedArrays<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        for array in &self.list {
+            array.release();
+        }
+    }
+}
+
+impl<'a> LaunchedArray<'a> {
+    /// A whole array, pinned, that comes after no use on another stream.
+    #[inline(always)]
+    fn whole(storage: &'a Storage, access: Access) -> Self {
+        let (is_whole, is_pinned) = (true, true);
+        Self { storage, access, is_whole, is_summarised: false, is_pinned, follows_other: false }
+    }
+
+    /// Marks an array by its summary, and returns its length in bytes; 0 if it is an explicit one.
+    /// If it has no summary, returns the lock on its state.
+    #[inline(always)]
+    fn mark_summarised(
+        &mut self,
+        stream: &Stream,
+        position: Position,
+    ) -> std::result::Result<u64, StateGuard<'a>> {
+        if !self.is_summarised {
+            return Err(self.storage.lock());
+        }
+        let (storage, order) = (self.storage, self.storage.memory_order());
+        let is_explicit =
+            storage.state.mark(order, &storage.published, stream.id(), self.access, position)?;
+        self.is_pinned = false;
+        Ok(if is_explicit { 0 } else { order.len_bytes() })
+    }
+
+    /// Marks a whole array of which only the uses change, and summarises its state for the next
+    /// launch. If the contents change too, does nothing and returns `false`.
+    #[inline(never)]
+    fn mark_uses(
+        &mut self,
+        mut state: StateGuard<'_>,
+        stream: &Stream,
+        position: Position,
+        marked: &mut Marked,
+    ) -> bool {
+        let Some(location) = state.find_location(stream.device_ref()) else { return false };
+        let Some(key) = state.record_whole(stream, location, self.access, position) else {
+            return false;
+        };
+        self.unpin(&mut state);
+        let memory_order = self.storage.memory_order();
+        marked.add(state.count_argument(memory_order, memory_order.len_bytes()));
+        if self.access.writes() {
+            self.storage.forget_readers();
+        }
+        marked.needs_event |= state.takes_expected_wait(stream, UseKind::of(self.access));
+        marked.note_watched(&mut state, self.access);
+        state.summarise(stream, key, location);
+        true
+    }
+
+    /// Marks any elements, whatever changes. If they are a whole array, summarises its state.
+    #[inline(never)]
+    fn mark(
+        &mut self,
+        request: &Request<'_>,
+        stream: &Stream,
+        position: Position,
+        marked: &mut Marked,
+    ) {
+        let mut state = self.storage.lock();
+        let location = state.find_location(stream.device_ref());
+        let (Some(location), false) = (location, request.is_empty()) else { return };
+        let memory_order = self.storage.memory_order();
+        let len_bytes = request.selection.len_bytes(memory_order);
+        marked.add(state.count_argument(memory_order, len_bytes));
+        let end = UseEnd::at(position);
+        request.record_use_and_effect(&mut state, stream, location, self.access, end);
+        self.unpin(&mut state);
+        marked.needs_event |= state.takes_expected_wait(stream, UseKind::of(self.access));
+        marked.is_watched |= state.is_watched();
+        if let (true, Some(key)) = (self.is_whole, state.find_key(stream)) {
+            state.summarise(stream, key, location);
+        }
+    }
+
+    #[inline]
+    fn unpin(&mut self, state: &mut ArrayState) {
+        if std::mem::take(&mut self.is_pinned) {
+            state.unpin();
+        }
+    }
+
+    /// Unpins an array that will not be marked.
+    #[cold]
+    fn release(&self) {
+        if self.is_pinned {
+            self.storage.lock().unpin();
+        }
+    }
+}
+
+/// Acquires a whole array that needs no copy and no wait, given the lock on its state.
+#[inline(never)]
+fn acquire_ready(
+    storage: &Storage,
+    mut state: StateGuard<'_>,
+    stream: &Stream,
+    access: Access,
+    depends: &mut Dependencies,
+) -> Option<Address> {
+    if storage.memory_order().is_empty() {
+        return None;
+    }
+    let copy = whole_on_device(&mut state, stream, access, depends)?;
+    state.pin();
+    Some(copy.address)
+}

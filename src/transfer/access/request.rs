@@ -1,0 +1,309 @@
+//! The access of one call to one array, and the queries that the access needs.
+
+use smallvec::SmallVec;
+
+use crate::audit::Cause;
+use crate::device::{Device, Stream};
+use crate::storage::{ArrayState, Storage};
+use resident_backend::call_site::CallSite;
+use resident_backend::{Dependencies, Position};
+use resident_core::Access;
+use resident_core::coherence::{Location, Region};
+use resident_core::layout::{OwnView, Selection, Strided};
+use resident_core::ordering::{Mark, UseEnd};
+
+/// An access that a call needs: its elements, and the name and site of the call for messages and
+/// reports.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Request<'a> {
+    pub(crate) storage: &'a Storage,
+    pub(crate) selection: &'a Selection,
+    /// For reports, and for what a thread denies.
+    pub(crate) cause: Cause,
+    /// The call's name in messages: `host`, `kernel "blur"`.
+    pub(crate) operation: &'a str,
+    pub(crate) site: CallSite,
+    /// Whether the contents are copied ahead of their use. If so, an event is recorded directly
+    /// after the copies, so that later waits for them do not include later work.
+    pub(crate) is_ahead_of_use: bool,
+}
+
+/// An array and a view of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StoredView<'a> {
+    pub(crate) storage: &'a Storage,
+    pub(crate) view: Strided<'a>,
+    /// The size of the view's elements, which may be fields of the array's elements.
+    pub(crate) element_bytes: u32,
+}
+
+impl<'a> StoredView<'a> {
+    pub(in crate::transfer) fn selection(&self) -> Selection {
+        self.storage.memory_order().select(&self.view, self.element_bytes)
+    }
+
+    /// Whether parts of an element may be in different places.
+    pub(in crate::transfer) fn is_divided(&self) -> bool {
+        self.storage.memory_order().is_divided()
+    }
+
+    /// Calls `serve` with this view and another one of its shape and element size, both in units of
+    /// the memory order, and with axes that are split where the memory order needs it.
+    pub(in crate::transfer) fn with_units<R>(
+        &self,
+        other: Strided<'_>,
+        serve: impl FnOnce(StoredView<'_>, Strided<'_>) -> R,
+    ) -> R {
+        let bytes = |view: &Strided<'_>| view.in_bytes(self.element_bytes);
+        let in_bytes = self.is_divided().then(|| (bytes(&self.view), bytes(&other)));
+        let (own, other) = match &in_bytes {
+            Some((own, other)) => (self.bytes(own), other.strided()),
+            None => (*self, other),
+        };
+        match own.view.split_with(&other, own.element_bytes, own.storage.memory_order()) {
+            Some((view, other)) => {
+                serve(StoredView { view: view.strided(), ..own }, other.strided())
+            }
+            None => serve(own, other),
+        }
+    }
+
+    /// The same view in bytes, given its [`Strided::in_bytes`].
+    pub(in crate::transfer) fn bytes<'b>(&self, view: &'b OwnView) -> StoredView<'b>
+    where
+        'a: 'b,
+    {
+        StoredView { storage: self.storage, view: view.strided(), element_bytes: 1 }
+    }
+}
+
+/// Uses for which an access waits; usually there are few.
+pub(in crate::transfer) type Marks = SmallVec<[Mark; 4]>;
+
+/// Regions of one source.
+pub(in crate::transfer) type Regions = SmallVec<[Region; 1]>;
+
+/// Queued work for which a call waits.
+pub(crate) type Queued = SmallVec<[(Stream, Position); 1]>;
+
+impl<'a> Request<'a> {
+    #[inline]
+    pub(crate) fn new(
+        storage: &'a Storage,
+        selection: &'a Selection,
+        cause: Cause,
+        operation: &'a str,
+        site: CallSite,
+    ) -> Self {
+        Self { storage, selection, cause, operation, site, is_ahead_of_use: false }
+    }
+
+    #[inline]
+    pub(crate) fn ahead_of_use(self) -> Self {
+        Self { is_ahead_of_use: true, ..self }
+    }
+
+    /// The same request for other elements.
+    pub(in crate::transfer) fn of<'b>(&self, selection: &'b Selection) -> Request<'b>
+    where
+        'a: 'b,
+    {
+        Request { selection, ..*self }
+    }
+}
+
+impl Request<'_> {
+    /// Whether the request has no elements to access. Such requests never reach a device.
+    #[inline]
+    pub(in crate::transfer) fn is_empty(&self) -> bool {
+        self.storage.memory_order().is_empty() || self.selection.is_empty()
+    }
+
+    /// Whether all elements can be read at `location` without a copy.
+    pub(in crate::transfer) fn is_valid(&self, state: &ArrayState, location: Location) -> bool {
+        match (self.selection, state.coherence.uniform()) {
+            (Selection::Whole, Some(content)) => content.is_valid(location),
+            _ => {
+                let mut is_valid = true;
+                self.selection.for_each_region(self.storage.memory_order(), |region| {
+                    is_valid = is_valid && state.coherence.is_valid(location, region);
+                });
+                is_valid
+            }
+        }
+    }
+
+    /// The uses at `location` for which an access of the host must wait. Completed uses are left
+    /// out. Several uses on one stream are kept: the host waits for each in turn, since it unpacks
+    /// a download while later ones run.
+    pub(in crate::transfer) fn conflicts(
+        &self,
+        state: &ArrayState,
+        location: Location,
+        access: Access,
+    ) -> Marks {
+        let is_wanted = |mark: Mark| !state.is_retired(mark);
+        let mut marks = Marks::new();
+        self.selection.visit_boxes_or_whole(|region| {
+            state.uses(location).visit_conflicts(region, access, is_wanted, |mark| {
+                // A use of several regions is visited several times in a row. Waiting twice is
+                // harmless.
+                let is_repeated = marks.iter().rev().take(4).any(|known| *known == mark);
+                if !is_repeated && is_wanted(mark) {
+                    marks.push(mark);
+                }
+            });
+        });
+        marks
+    }
+
+    /// As [`conflicts`](Self::conflicts), for an access on `stream`, without the uses on `stream`
+    /// itself. Adds the work that wrote elements to be read and may still fail to `depends`. Also
+    /// returns whether the access comes after a use on another stream, even a completed one.
+    pub(super) fn conflicts_and_dependencies(
+        &self,
+        state: &ArrayState,
+        location: Location,
+        access: Access,
+        stream: &Stream,
+        depends: &mut Dependencies,
+    ) -> (Marks, bool) {
+        let own = state.find_key(stream);
+        let (mut marks, mut follows_other) = (Marks::new(), false);
+        let is_other = |mark: Mark| Some(mark.stream) != own;
+        self.selection.visit_boxes_or_whole(|region| {
+            state.uses(location).visit_conflicts(region, access, is_other, |mark| {
+                follows_other |= is_other(mark);
+                if state.is_retired(mark) {
+                    return;
+                }
+                if access != Access::Overwrite {
+                    add_dependency(state, mark, depends);
+                }
+                if is_other(mark) {
+                    add_mark(&mut marks, mark);
+                }
+            });
+        });
+        (marks, follows_other)
+    }
+
+    /// The regions of the selection.
+    pub(in crate::transfer) fn regions(&self) -> Regions {
+        let mut regions = Regions::new();
+        self.selection.for_each_region(self.storage.memory_order(), |region| regions.push(*region));
+        regions
+    }
+
+    /// The number of bytes in these regions.
+    pub(in crate::transfer) fn bytes_of(&self, regions: &[Region]) -> u64 {
+        regions.iter().map(|region| self.storage.memory_order().region_bytes(region)).sum()
+    }
+}
+
+/// Adds the uses at `location` for which an access of `region` (`None` for the whole array) on
+/// `stream` must wait: the last on each other stream. Completed uses are left out.
+pub(in crate::transfer) fn collect_conflicts(
+    state: &ArrayState,
+    location: Location,
+    region: Option<&Region>,
+    access: Access,
+    stream: &Stream,
+    marks: &mut Marks,
+) {
+    let own = state.find_key(stream);
+    let is_wanted = |mark: Mark| Some(mark.stream) != own && !state.is_retired(mark);
+    state.uses(location).visit_conflicts(region, access, is_wanted, |mark| {
+        if is_wanted(mark) {
+            add_mark(marks, mark);
+        }
+    });
+}
+
+/// Adds a use, unless a later one on the same stream is known, which ends after it.
+pub(in crate::transfer) fn add_mark(marks: &mut Marks, mark: Mark) {
+    match marks.iter_mut().find(|known| known.stream == mark.stream) {
+        Some(known) if known.end >= mark.end => {}
+        Some(known) => *known = mark,
+        None => marks.push(mark),
+    }
+}
+
+/// Adds work that wrote `region` (`None` for the whole array) at `location` and may still fail.
+pub(in crate::transfer) fn add_writers(
+    state: &ArrayState,
+    location: Location,
+    region: Option<&Region>,
+    depends: &mut Dependencies,
+) {
+    state.uses(location).visit_writers(region, |mark| {
+        if !state.is_retired(mark) {
+            add_dependency(state, mark, depends);
+        }
+    });
+}
+
+/// Adds the work that made this use, if its failure damages contents.
+fn add_dependency(state: &ArrayState, mark: Mark, depends: &mut Dependencies) {
+    if let (Some(stream), Some(position)) = (state.stream(mark.stream), mark.written_by())
+        && !depends.contains(&(stream.id(), position))
+    {
+        depends.push((stream.id(), position));
+    }
+}
+
+/// The open uses for which one call of the host has waited.
+///
+/// An open use with which an access conflicts is that of a guard that is over: dropped, or
+/// forgotten, since a guard that lives borrows its elements. So all work that other code queued for
+/// it is on its stream, and one wait for what the stream has by now is enough. Its mark may stay
+/// open, so that a call which looks again would wait for ever.
+#[derive(Debug, Default)]
+pub(in crate::transfer) struct AwaitedGuards(Marks);
+
+impl AwaitedGuards {
+    /// As [`ends_of`], without open uses that an earlier call of this returned.
+    pub(in crate::transfer) fn ends_of(&mut self, state: &ArrayState, marks: &Marks) -> Queued {
+        let is_open = |mark: &&Mark| mark.end == UseEnd::OPEN;
+        let new = marks.iter().filter(|mark| !is_open(mark) || !self.0.contains(mark));
+        let new: Marks = new.copied().collect();
+        self.0.extend(new.iter().filter(is_open).copied());
+        ends_of(state, &new)
+    }
+}
+
+/// The positions at which these uses end. The end of an open use is a position that is reserved
+/// now.
+pub(in crate::transfer) fn ends_of(state: &ArrayState, marks: &Marks) -> Queued {
+    let end = |mark: &Mark| {
+        let stream = state.stream(mark.stream)?;
+        let position = mark.end.position();
+        Some((stream.clone(), position.unwrap_or_else(|| stream.queue().reserve_position())))
+    };
+    marks.iter().filter_map(end).collect()
+}
+
+/// The uses of regions of the host memory by devices of another kind than `device`, open ones
+/// included. The host waits for these uses, with no lock and no claim held, because no driver can
+/// wait for the events of another driver.
+pub(in crate::transfer) fn users_of_other_kinds(
+    state: &ArrayState,
+    device: &Device,
+    regions: &[Region],
+) -> Marks {
+    let mut marks = Marks::new();
+    let is_other = |mark: Mark| {
+        let stream = state.stream(mark.stream);
+        stream.is_some_and(|stream| stream.device_ref().kind() != device.kind())
+            && !state.is_retired(mark)
+    };
+    for region in regions {
+        let uses = state.uses(state.host_location());
+        uses.visit_conflicts(Some(region), Access::Overwrite, is_other, |mark| {
+            if is_other(mark) {
+                add_mark(&mut marks, mark);
+            }
+        });
+    }
+    marks
+}

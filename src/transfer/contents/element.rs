@@ -1,0 +1,301 @@
+//! Reading and writing one element where its newest contents are.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::constant::{Fill, queue_fill};
+use super::copy_out::{CallerWaits, CopyOut, DeviceParts, wait_for_arrival};
+use crate::audit;
+use crate::device::{self, Stream};
+use crate::error::{Error, Result};
+use crate::storage::{ArrayState, HostBuffer, HostWrite, Storage, notify_watchers};
+use crate::transfer::access::acquire::acquire_on;
+use crate::transfer::access::error::host_full;
+use crate::transfer::access::mark::{mark, mark_host_written};
+use crate::transfer::access::request::Request;
+use crate::transfer::copy::changed_bytes::before_host_write;
+use crate::transfer::copy::download::prepare_downloads;
+use crate::transfer::copy::missing::acquire_host;
+use crate::transfer::copy::report::run_deferred;
+use resident_backend::call_site::CallSite;
+use resident_backend::sync;
+use resident_backend::{
+    Address, Bytes, Dependencies, FailureKind, HostMemory, Position, failure, host_copy,
+};
+use resident_core::Access;
+use resident_core::coherence::{Content, Location, PlannedCopy, Region, Source};
+use resident_core::layout::Selection;
+use resident_core::ordering::UseEnd;
+
+/// Writes the single element of the request at the location of its newest contents, or on the host
+/// if it has none.
+pub(crate) fn write_element(request: &Request<'_>, value: Bytes) -> Result<()> {
+    if let Some(_write) = overwrite_on_host(request) {
+        write_on_host(request, &value);
+        return Ok(());
+    }
+    let Some(stream) = newest_device_stream(request) else {
+        acquire_host(request, Access::Overwrite)?;
+        let _write = mark_host_written(request, Access::Overwrite);
+        write_on_host(request, &value);
+        return Ok(());
+    };
+    write_element_on(request, &stream, value)
+}
+
+/// Writes the single element of the request on `stream`'s device.
+pub(crate) fn write_element_on(request: &Request<'_>, stream: &Stream, value: Bytes) -> Result<()> {
+    if request.is_empty() {
+        return Ok(());
+    }
+    let acquired = acquire_on(request, stream, Access::Overwrite, &mut Dependencies::new())?;
+    let fill = Fill { value, loss: FailureKind::Contents, operation: "set of" };
+    let position = queue_fill(request, stream, &acquired, fill)?;
+    mark(request, stream, acquired, Access::Overwrite, UseEnd::at(position));
+    request.record_access(Some(stream.device_ref()), Access::Overwrite);
+    notify_watchers();
+    Ok(())
+}
+
+/// Marks the write of the element on the host, if it needs no wait: the usual case.
+fn overwrite_on_host(request: &Request<'_>) -> Option<HostWrite> {
+    let Selection::Boxes(boxes) = request.selection else { return None };
+    let [region] = boxes.as_slice() else { return None };
+    let storage = request.storage;
+    let mut state = storage.lock();
+    storage.forget_readers();
+    let is_written = state.overwrite_on_host(storage.memory_order(), region, request.site);
+    storage.publish(&state);
+    is_written.then(|| {
+        before_host_write(storage, request.selection, &state);
+        request.record_access(None, Access::Overwrite);
+        state.begin_host_write(request.selection)
+    })
+}
+
+fn newest_device_stream(request: &Request<'_>) -> Option<Stream> {
+    let state = request.storage.lock();
+    let location = newest_device(request, &state)?;
+    Some(state.device_copy(location).device.current_stream())
+}
+
+/// A device where the first part of the selection is valid that is stored but not valid on the
+/// host.
+pub(super) fn newest_device(request: &Request<'_>, state: &ArrayState) -> Option<Location> {
+    let (mut found, host) = (None, state.host_location());
+    request.selection.for_each_region(request.storage.memory_order(), |region| {
+        state.coherence.visit_contents(region, |_, content| {
+            if let (None, Content::Stored(holders)) = (found, content)
+                && !holders.contains(host)
+            {
+                found = holders.locations().iter().next();
+            }
+        });
+    });
+    found
+}
+
+fn write_on_host(request: &Request<'_>, value: &[u8]) {
+    let memory_order = request.storage.memory_order();
+    request.selection.for_each_region(memory_order, |region| {
+        let footprint = memory_order.footprint(region);
+        // SAFETY: the array has host memory of `memory_order.len_bytes()` bytes, and no queued work
+        // uses these elements: `acquire_host` gave it and waited for the work, or
+        // `overwrite_on_host` found it so. The caller's exclusive borrow of the part excludes every
+        // other access.
+        unsafe { host_copy::fill(request.storage.host_base(), &footprint, value) };
+    });
+}
+
+/// Reads the element at an offset in elements, if the whole array is newest on one device, where
+/// work of one stream wrote it: the usual case after a launch. No copy of the array changes.
+/// Returns whether it did; the caller calls [`read_element`] otherwise, which also tells why an
+/// element cannot be read.
+///
+/// The copy leaves no mark, since this waits for it: the caller's borrow excludes writers until
+/// then, and the pin keeps the memory.
+pub(crate) fn read_newest(
+    storage: &Storage,
+    offset: usize,
+    value: &mut [u8],
+    site: CallSite,
+) -> bool {
+    if audit::has_listeners() {
+        return false;
+    }
+    let Some(copy) = storage.state.pin_newest(storage.memory_order()) else { return false };
+    if copy.stream.is_other_entered() {
+        return false;
+    }
+    let len_bytes = value.len() as u64;
+    let from = Address(copy.address.0.wrapping_add(offset as u64 * len_bytes));
+    let label = || storage.label("get of", site);
+    sync::assert_none_held();
+    // A failure of the work that wrote the element has raised the epoch by now.
+    let is_read = copy.stream.queue().read(from, value, &label) && failure::epoch() == copy.epoch;
+    if is_read {
+        copy.count_read(len_bytes);
+    }
+    is_read
+}
+
+/// Reads the single element of the request where it is newest. No copy of the array changes. `None`
+/// if its fields are in different places.
+pub(crate) fn read_element(request: &Request<'_>) -> Result<Option<Bytes>> {
+    let storage = request.storage;
+    let memory_order = storage.memory_order();
+    if request.is_empty() {
+        return Ok(Some(Bytes::new()));
+    }
+    let mut state = storage.lock();
+    state.reconcile(memory_order);
+    let host = state.host_location();
+    if request.is_valid(&state, host) {
+        drop(state);
+        return read_on_host(request).map(Some);
+    }
+    let copies = request.plan(&state, host)?;
+    let [PlannedCopy { source, region, .. }] = copies.as_slice() else { return Ok(None) };
+    if request.selection.len_bytes(memory_order) != memory_order.region_bytes(region) {
+        return Ok(None);
+    }
+    match source {
+        Source::Location(location) => {
+            drop(state);
+            read_on_device(request, *location, region)
+        }
+        Source::Constant(value) => Ok(Some(state.constant_value(*value, memory_order, region))),
+    }
+}
+
+fn read_on_host(request: &Request<'_>) -> Result<Bytes> {
+    acquire_host(request, Access::Read)?;
+    let memory_order = request.storage.memory_order();
+    let len_bytes = request.selection.len_bytes(memory_order) as usize;
+    let mut value = Bytes::from_elem(0, len_bytes);
+    request.selection.for_each_region(memory_order, |region| {
+        let copy = memory_order.footprint(region).copy_from_packed(0).reversed();
+        // SAFETY: the element lies within the host memory and is valid there. `acquire_host` has
+        // waited for its writers, and the caller's borrow excludes other writers. `value` has room
+        // for one element.
+        unsafe { host_copy::copy_box(request.storage.host_base(), value.as_mut_ptr(), &copy) };
+    });
+    Ok(value)
+}
+
+fn read_on_device(
+    request: &Request<'_>,
+    location: Location,
+    region: &Region,
+) -> Result<Option<Bytes>> {
+    let storage = request.storage;
+    let len_bytes = storage.memory_order().region_bytes(region) as usize;
+    let room =
+        HostBuffer::zeroed::<u8>(len_bytes).ok_or_else(|| host_full(storage).at(request.site))?;
+    let room = Arc::new(room);
+    let device = storage.lock().device_copy(location).device.clone();
+    prepare_downloads(&device, std::iter::once(len_bytes as u64));
+    let _inquiry = failure::Inquiry::begin();
+    let mut copies = CopyOut::new(room.clone(), CallerWaits::AtOnce, "get of");
+    queue_read(request, location, region, &mut copies)?;
+    let queued = copies.into_queued();
+    run_deferred();
+    if queued.is_empty() || !wait_for_arrival(request, &queued)? {
+        return read_element(request);
+    }
+    let mut value = Bytes::from_elem(0, len_bytes);
+    // SAFETY: `room` has `len_bytes` initialised bytes. The only copy that writes them has
+    // completed.
+    unsafe { std::ptr::copy_nonoverlapping(room.base(), value.as_mut_ptr(), len_bytes) };
+    Ok(Some(value))
+}
+
+/// Queues a copy of the element, unless it is no longer valid at the location.
+fn queue_read(
+    request: &Request<'_>,
+    location: Location,
+    region: &Region,
+    copies: &mut CopyOut,
+) -> Result<()> {
+    let memory_order = request.storage.memory_order();
+    let copy = memory_order.footprint(region).copy_from_packed(0).reversed();
+    let parts = DeviceParts::new(location, *region, SmallVec::from_iter([copy]));
+    let mut state = request.storage.lock();
+    if !state.holds(location, &parts.regions) {
+        return Ok(());
+    }
+    let stream = request.download_stream(&state, location, &parts.regions, None);
+    let outcome = copies.queue(request, &mut state, &stream, parts);
+    outcome.map_err(Error::with_contents_unchanged)
+}
+
+impl Request<'_> {
+    /// Whether the copies of one call to memory outside the array, which are complete, have
+    /// arrived. `false` if work that should have written their source failed, and the contents are
+    /// valid elsewhere: the caller copies again. Returns an error if a copy failed, or if the
+    /// contents are lost. No `synchronize` returns the failures of the copies again.
+    pub(super) fn have_arrived(&self, queued: &[(Stream, Position)]) -> Result<bool> {
+        let failed = queued.iter().filter_map(|(stream, position)| {
+            let record = failure::at(stream.id(), *position)?;
+            stream.core().mark_reported(*position);
+            Some((stream, record))
+        });
+        let failed: SmallVec<[_; 1]> = failed.collect();
+        if let Some((stream, record)) = failed.iter().find(|(_, record)| !record.inherited) {
+            return Err(device::late_error(stream.device_ref(), record).at(self.site));
+        }
+        if failed.is_empty() {
+            return Ok(true);
+        }
+        let mut state = self.storage.lock();
+        state.reconcile(self.storage.memory_order());
+        self.plan(&state, Location::HOST)?;
+        Ok(false)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use smallvec::SmallVec;
+
+    use super::{Request, overwrite_on_host};
+    use crate::audit::Cause;
+    use crate::device::Device;
+    use crate::storage::{HostBuffer, Origin, Storage, undisturbed};
+    use resident_backend::call_site::call_site;
+    use resident_core::Access;
+    use resident_core::coherence::{Location, Region, Span};
+    use resident_core::layout::{MemoryOrder, Selection};
+
+    /// The usual case takes the array's lock once.
+    #[test]
+    fn an_element_that_is_newest_on_the_host_is_written_at_once() {
+        let (memory_order, _) = MemoryOrder::of(&[4], &[1], 4).expect("an order");
+        let buffer = HostBuffer::zeroed::<u32>(4).expect("memory");
+        let site = call_site();
+        let storage = Storage::new::<u32>(memory_order, &[4], Origin::Host(buffer), site);
+        let second = Region::new(&[Span::single(1)]);
+        let selection = Selection::Boxes(SmallVec::from_iter([second]));
+        let request = Request::new(&storage, &selection, Cause::Explicit, "set", site);
+        let is_overwritten = |request: &Request<'_>| {
+            undisturbed(|| {
+                storage.lock().reconcile(storage.memory_order());
+                overwrite_on_host(request).is_some()
+            })
+        };
+        assert!(is_overwritten(&request));
+        let mut state = storage.lock();
+        let location = state.assign_location(&Device::cpu()).expect("a location");
+        state.coherence.apply_to_all(location, Access::Read);
+        drop(state);
+        assert!(is_overwritten(&request), "the host has it too");
+        let mut state = storage.lock();
+        assert!(state.coherence.is_only_at(Location::HOST, &second));
+        state.coherence.apply_to_all(location, Access::Overwrite);
+        drop(state);
+        assert!(!is_overwritten(&request), "it is newest on the device");
+        let whole = Request { selection: &Selection::Whole, ..request };
+        assert!(!is_overwritten(&whole));
+    }
+}

@@ -1,0 +1,352 @@
+//! The one loop that queues the copies of accesses: whatever elements a call needs and wherever,
+//! this decides what is missing there, what must be waited for, and what is copied next. Accesses
+//! of the host are here too, because the loop copies to the host what cannot go to a device
+//! directly.
+//!
+//! There are two kinds of destination. Before a copy is queued, different uses must be complete for
+//! each kind.
+
+use std::sync::Arc;
+
+use super::download::Queueing;
+use super::job::{CopyJob, Maker, ReadFrom};
+use super::pipeline::{Pipeline, QueuedCopies};
+use super::plan::{Batch, Route, RoutedCopies, RoutedPlan, routed};
+use super::report::run_deferred;
+use crate::device::{self, Stream};
+use crate::error::Result;
+use crate::storage::{self, ArrayState, Claim, StateGuard, notify_watchers};
+use crate::transfer::access::request::{
+    AwaitedGuards, Marks, Queued, Request, users_of_other_kinds,
+};
+use resident_backend::{FailureRecord, failure};
+use resident_core::Access;
+use resident_core::coherence::{Location, PlannedCopy, Source};
+use resident_core::layout::Selection;
+
+/// The location where a call needs elements, and how the copies to it are queued.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::transfer) enum Destination<'a> {
+    /// In host memory.
+    Host(Queueing<'a>),
+    /// In the memory of the stream's device. The copies run on that stream.
+    Device(&'a Stream),
+}
+
+/// What must happen next for an access.
+enum Step {
+    /// Nothing: the elements are at the destination, or copies to it are queued.
+    Nothing,
+    /// Another thread that copies some of the elements must end.
+    EndOfClaim,
+    /// The oldest chunk must complete.
+    EndOfChunk,
+    /// The host must wait for queued work, because no stream can wait for it.
+    EndOf(Queued),
+    /// These elements must be copied to the host first.
+    CopyToHost(Selection),
+    /// These copies must be queued.
+    Copy(Batch),
+}
+
+/// The elements of one access that its destination does not have.
+pub(in crate::transfer) struct Missing<'r, 's> {
+    request: &'r Request<'s>,
+    access: Access,
+    destination: Destination<'r>,
+    pipeline: Pipeline,
+    awaited: AwaitedGuards,
+}
+
+impl<'r, 's> Missing<'r, 's> {
+    pub(in crate::transfer) fn of(
+        request: &'r Request<'s>,
+        access: Access,
+        destination: Destination<'r>,
+    ) -> Self {
+        let (pipeline, awaited) = (Pipeline::default(), AwaitedGuards::default());
+        Self { request, access, destination, pipeline, awaited }
+    }
+
+    /// Queues the copies, one batch after the other. After each step the state is examined again,
+    /// since the lock was released meanwhile. Returns with the lock held.
+    pub(in crate::transfer) fn copy(&mut self) -> Result<(StateGuard<'s>, Location)> {
+        if failure::is_forgetting_due() {
+            storage::forget_failures();
+        }
+        let request = self.request;
+        loop {
+            let mut state = request.storage.lock();
+            state.reconcile(request.storage.memory_order());
+            let location = self.location(&mut state)?;
+            match self.next_step(&mut state, location)? {
+                Step::Nothing => return Ok((state, location)),
+                Step::EndOfClaim => request.wait_for_claim(state)?,
+                Step::EndOfChunk => {
+                    drop(state);
+                    self.pipeline.wait(request)?;
+                }
+                Step::EndOf(pending) => {
+                    drop(state);
+                    request.wait_for(pending)?;
+                }
+                Step::CopyToHost(selection) => {
+                    drop(state);
+                    acquire_host(&request.of(&selection), Access::Read)?;
+                }
+                Step::Copy(Batch { copies, is_last }) => {
+                    self.pipeline.inquiry();
+                    let claim = Claim::new(request.storage, state, location, request.selection);
+                    self.queue(location, &copies)?;
+                    drop(claim);
+                    if !is_last {
+                        self.pipeline.expect_more();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Ends the call. The caller holds no lock.
+    pub(in crate::transfer) fn close(self) -> QueuedCopies {
+        let queued = self.pipeline.close(self.request);
+        run_deferred();
+        queued
+    }
+
+    fn location(&self, state: &mut ArrayState) -> Result<Location> {
+        let Destination::Device(stream) = self.destination else {
+            return Ok(state.host_location());
+        };
+        let device = stream.device_ref();
+        state.assign_location(device).ok_or_else(|| self.request.no_location(device))
+    }
+
+    fn next_step(&mut self, state: &mut ArrayState, location: Location) -> Result<Step> {
+        let request = self.request;
+        let is_to_host = matches!(self.destination, Destination::Host(_));
+        if is_to_host && self.pipeline.has_failed() {
+            // A chunk failed. The caller waits for that copy and reports the failure.
+            return Ok(Step::Nothing);
+        }
+        let is_mapped = !is_to_host && location == state.host_location();
+        if is_mapped {
+            let device = &state.device_copy(location).device;
+            let users = users_of_other_kinds(state, device, &request.regions());
+            let pending = self.awaited.ends_of(state, &users);
+            if !pending.is_empty() {
+                return Ok(Step::EndOf(pending));
+            }
+        }
+        let is_missing = request.is_missing(state, location, self.access);
+        if !is_missing && is_to_host {
+            return request.allocate_host(state).map(|()| Step::Nothing);
+        }
+        if !is_missing && state.device_copy(location).address().is_some() {
+            return Ok(Step::Nothing);
+        }
+        let waits_for_chunks = !matches!(self.destination, Destination::Host(Queueing::Ahead(_)));
+        if waits_for_chunks && self.pipeline.is_full() {
+            return Ok(Step::EndOfChunk);
+        }
+        if state.is_claimed(location, request.selection) {
+            return Ok(Step::EndOfClaim);
+        }
+        let copies = if is_missing { request.coarse_plan(state, location)? } else { Vec::new() };
+        let plan = routed(state, location, &copies);
+        let batch = Batch::first_of(request.storage.memory_order(), plan);
+        if is_to_host {
+            // The allocation follows the plan, so that no memory is allocated for an array that
+            // cannot be read.
+            request.allocate_host(state)?;
+        }
+        let pending = self.must_complete_first(state, &batch.copies);
+        if !pending.is_empty() {
+            return Ok(Step::EndOf(pending));
+        }
+        // The memory of a mapped array is that of the host, to which devices copy.
+        let through_host = batch.regions_of(|copies| {
+            let is_stored = matches!(copies.source, Source::Location(_));
+            copies.route == Route::ThroughHost || is_mapped && is_stored
+        });
+        if through_host.is_empty() {
+            return Ok(Step::Copy(batch));
+        }
+        Ok(Step::CopyToHost(Selection::Boxes(through_host)))
+    }
+
+    /// The work that the host must wait for before these copies are queued.
+    fn must_complete_first(&mut self, state: &ArrayState, copies: &RoutedPlan) -> Queued {
+        let mut marks = Marks::new();
+        for copies in copies {
+            marks.extend(self.must_end_before(state, copies));
+        }
+        self.awaited.ends_of(state, &marks)
+    }
+
+    fn must_end_before(&self, state: &ArrayState, copies: &RoutedCopies) -> Marks {
+        let (host, regions) = (state.host_location(), &copies.regions);
+        let conflicts = |access| {
+            let selection = Selection::Boxes(regions.iter().copied().collect());
+            self.request.of(&selection).conflicts(state, host, access)
+        };
+        match (self.destination, copies.source) {
+            // The host reads its memory at once, to stage it. Pinned memory is treated in the same
+            // way.
+            (Destination::Device(_), Source::Location(from)) if from == host => {
+                conflicts(Access::Read)
+            }
+            (Destination::Device(_), _) => Marks::new(),
+            // The host fills its memory at once.
+            (Destination::Host(_), Source::Constant(_)) => conflicts(Access::Overwrite),
+            (Destination::Host(_), Source::Location(from)) => {
+                users_of_other_kinds(state, &state.device_copy(from).device, regions)
+            }
+        }
+    }
+
+    /// Queues one batch of copies to `location`. First allocates memory for the array at the
+    /// destination, if it has none. The caller holds the claim on the elements.
+    fn queue(&mut self, location: Location, copies: &RoutedPlan) -> Result<()> {
+        let (request, pipeline) = (self.request, &mut self.pipeline);
+        if let Destination::Device(stream) = self.destination {
+            request.allocate_on_device(stream)?;
+        }
+        for copies in copies {
+            let regions = &copies.regions;
+            match (copies.source, self.destination) {
+                (Source::Constant(value), Destination::Device(stream)) => {
+                    request.fill_on_device(stream, location, value, regions)?;
+                }
+                (Source::Constant(value), Destination::Host(_)) => {
+                    request.fill_on_host(value, regions);
+                }
+                (Source::Location(from), Destination::Device(stream)) => match copies.route {
+                    Route::Staged { chunk_bytes_max, .. } => {
+                        let memory_order = request.storage.memory_order();
+                        let chunks = memory_order.split_regions(regions, chunk_bytes_max);
+                        request.upload(stream, from, location, chunks, pipeline)?;
+                    }
+                    _ => {
+                        // The device accesses pinned memory, and that of a peer, itself.
+                        let (from, to, maker) = (ReadFrom::Copy(from), location, Maker::Stream);
+                        let job = CopyJob { request, stream, from, to, regions, maker };
+                        job.run(request.storage.lock(), pipeline)?;
+                    }
+                },
+                (Source::Location(from), Destination::Host(queueing)) => {
+                    request.download(from, copies, queueing, pipeline)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Request<'_> {
+    /// The copies that are missing at `location`, made fewer by copies of more elements if there
+    /// are very many.
+    fn coarse_plan(&self, state: &mut ArrayState, location: Location) -> Result<Vec<PlannedCopy>> {
+        let memory_order = self.storage.memory_order();
+        self.expect_allowed(state, location)?;
+        state.forget_padding();
+        state.coarsen_before_plan(memory_order, location, self.selection);
+        let copies = self.plan(state, location)?;
+        if state.coarsen_after_plan(memory_order, location, copies.len()) {
+            return self.plan(state, location);
+        }
+        Ok(copies)
+    }
+}
+
+/// Acquires the elements on the host: waits until they are valid there and no conflicting use is
+/// pending.
+pub(crate) fn acquire_host(request: &Request<'_>, access: Access) -> Result<()> {
+    if request.is_empty() {
+        return Ok(());
+    }
+    let mut awaited = AwaitedGuards::default();
+    loop {
+        let copies = copy_to_host(request, access, Queueing::Awaited)?;
+        let pending = {
+            let mut state = request.storage.lock();
+            let marks = request.uses_to_end(&mut state, access);
+            let pending = awaited.ends_of(&state, &marks);
+            if pending.is_empty() && is_acquired_on_host(request, &mut state, access) {
+                if access != Access::Overwrite {
+                    request.record_access(None, Access::Read);
+                }
+                break;
+            }
+            pending
+        };
+        request.wait_for(pending)?;
+        if let Some((stream, record)) = first_own_failure(&copies.queued) {
+            request.storage.lock().reconcile(request.storage.memory_order());
+            return Err(device::late_error(stream.device_ref(), &record).at(request.site));
+        }
+    }
+    notify_watchers();
+    Ok(())
+}
+
+/// Removes the uses that have completed, and returns whether the elements can be accessed. `false`
+/// means that a copy has failed meanwhile, so that the elements are stale again.
+fn is_acquired_on_host(request: &Request<'_>, state: &mut ArrayState, access: Access) -> bool {
+    state.retire_host_uses(request.storage.memory_order(), request.selection);
+    state.note_host_read(request.selection);
+    request.storage.publish(state);
+    !request.is_missing(state, state.host_location(), access) && !state.has_new_failures()
+}
+
+/// The first failure of a copy that this call queued. A failure of the work that wrote the source
+/// is not included: the next plan finds the lost contents.
+fn first_own_failure(queued: &Queued) -> Option<(&Stream, Arc<FailureRecord>)> {
+    queued.iter().find_map(|(stream, position)| {
+        let record = failure::at(stream.id(), *position).filter(|record| !record.inherited)?;
+        stream.core().mark_reported(*position);
+        Some((stream, record))
+    })
+}
+
+/// Queues the copies to the host that a read needs, and returns at once. Copies run on `stream` if
+/// the contents are on its device.
+pub(crate) fn prefetch_host(request: &Request<'_>, stream: Option<&Stream>) -> Result<()> {
+    let request = request.ahead_of_use();
+    copy_to_host(&request, Access::Read, Queueing::Ahead(stream)).map(drop)
+}
+
+/// Queues the copies to the host that an access needs.
+fn copy_to_host(
+    request: &Request<'_>,
+    access: Access,
+    queueing: Queueing<'_>,
+) -> Result<QueuedCopies> {
+    if request.is_empty() {
+        return Ok(QueuedCopies::default());
+    }
+    let mut missing = Missing::of(request, access, Destination::Host(queueing));
+    let outcome = missing.copy().map(drop);
+    let copies = missing.close();
+    outcome.map(|()| copies)
+}
+
+impl Request<'_> {
+    /// The uses of the host memory that must end before an access of the host.
+    pub(in crate::transfer) fn uses_to_end(&self, state: &mut ArrayState, access: Access) -> Marks {
+        if state.is_host_mapped() {
+            state.close_dropped_reads();
+        }
+        self.conflicts(state, state.host_location(), access)
+    }
+
+    /// Blocks until queued work has completed. The caller holds no lock.
+    pub(in crate::transfer) fn wait_for(&self, pending: Queued) -> Result<()> {
+        for (stream, position) in pending {
+            stream
+                .wait_until(position, self.site)
+                .map_err(|error| self.call_error(stream.device_ref(), "waiting for", &error))?;
+        }
+        Ok(())
+    }
+}

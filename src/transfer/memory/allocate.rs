@@ -1,0 +1,120 @@
+//! Memory for an array on the host and on devices.
+
+use std::sync::Arc;
+
+use super::room::with_room;
+use crate::audit::MemoryChange;
+use crate::device::{Device, Stream};
+use crate::error::{Error, Result};
+use crate::storage::{ArrayState, HostBuffer, MemoryClaim, StateGuard, wait_for_claim};
+use crate::transfer::access::error::host_full;
+use crate::transfer::access::request::Request;
+use crate::transfer::copy::report::{record_memory, run_deferred};
+use resident_backend::{Address, BackendError, BackendErrorKind, HostMemory, scope};
+use resident_core::Access;
+use resident_core::coherence::Location;
+use resident_core::ordering::{Mark, UseEnd};
+
+/// Allocates memory for the array on `stream`'s device if it has none.
+pub(crate) fn allocate(request: &Request<'_>, stream: &Stream) -> Result<()> {
+    if request.is_empty() {
+        return Ok(());
+    }
+    request.allocate_on_device(stream)?;
+    run_deferred();
+    Ok(())
+}
+
+impl Request<'_> {
+    /// Allocates host memory for the array if it has none.
+    pub(in crate::transfer) fn allocate_host(&self, state: &mut ArrayState) -> Result<()> {
+        if !self.storage.allocate_host(state) {
+            return Err(host_full(self.storage).at(self.site));
+        }
+        Ok(())
+    }
+
+    /// Allocates memory for the array on `stream`'s device if it has none. If the device is full,
+    /// evicts copies of other arrays. The caller holds no lock.
+    pub(in crate::transfer) fn allocate_on_device(&self, stream: &Stream) -> Result<()> {
+        let device = stream.device_ref();
+        loop {
+            let mut state = self.storage.lock();
+            let location = state.assign_location(device).ok_or_else(|| self.no_location(device))?;
+            if state.device_copy(location).address().is_some() {
+                return Ok(());
+            }
+            if state.is_memory_claimed(location) {
+                self.wait_for_claim(state)?;
+                continue;
+            }
+            let _claim = MemoryClaim::new(self.storage, state, location);
+            return self.allocate_at(stream, location);
+        }
+    }
+
+    /// Releases the lock, and waits until any claim is released. Returns an error inside a kernel
+    /// body, where no call may wait.
+    pub(in crate::transfer) fn wait_for_claim(&self, state: StateGuard<'_>) -> Result<()> {
+        if scope::is_in_body() {
+            let other = "another thread that is moving the same elements, or allocating their \
+                         memory";
+            return Err(self.inside_kernel(other));
+        }
+        wait_for_claim(state);
+        Ok(())
+    }
+
+    /// The caller has claimed the memory at `location`.
+    fn allocate_at(&self, stream: &Stream, location: Location) -> Result<()> {
+        let device = stream.device_ref();
+        device.retry_deferred_frees();
+        device.reap_frees();
+        let address = self.device_memory(stream)?;
+        let mut state = self.storage.lock();
+        // Other streams may use the memory only after its allocation.
+        let allocated = UseEnd::at(stream.queue().tail());
+        let mark = Mark::lossless(state.assign_key(stream), allocated);
+        let copy = state.device_copy_mut(location);
+        copy.set_address(Some(address));
+        copy.uses.record(self.storage.memory_order().extents(), None, Access::Overwrite, mark);
+        drop(state);
+        // This first: it may begin the report that is to know of the memory.
+        record_memory(self.storage, device, MemoryChange::Allocation, self.site);
+        self.storage.count_memory(device, self.site);
+        Ok(())
+    }
+
+    fn device_memory(&self, stream: &Stream) -> Result<Address> {
+        let device = stream.device_ref();
+        let label = self.storage.label("memory for", self.site);
+        let len_bytes = self.storage.memory_order().len_bytes();
+        let address = with_room(device, self, || stream.queue().allocate(len_bytes, &label));
+        address.map_err(|error| self.allocation_error(device, &error))
+    }
+
+    /// The error of an allocation on a device, which may be full.
+    pub(super) fn allocation_error(&self, device: &Device, error: &BackendError) -> Error {
+        if let BackendErrorKind::OutOfMemory { requested, .. } = error.kind {
+            device.array_memory().note_refused(requested);
+        }
+        self.call_error(device, "allocating", error)
+    }
+
+    /// Memory into which an upload is packed: the device's pinned staging memory, or pageable
+    /// memory.
+    pub(in crate::transfer) fn staging(
+        &self,
+        stream: &Stream,
+        len_bytes: u64,
+    ) -> Result<Arc<dyn HostMemory>> {
+        let backend = stream.device_ref().backend();
+        if let Some(staging) = backend.allocate_staging(stream.queue(), len_bytes) {
+            return Ok(staging);
+        }
+        let pageable = usize::try_from(len_bytes).ok().and_then(HostBuffer::zeroed::<u8>);
+        pageable
+            .map(|buffer| Arc::new(buffer) as Arc<dyn HostMemory>)
+            .ok_or_else(|| host_full(self.storage).at(self.site))
+    }
+}

@@ -1,0 +1,9 @@
+//! An array's memory: allocated, mapped, pinned, evicted from a full device, and freed.
+
+pub(super) mod allocate;
+pub(super) mod evict;
+pub(super) mod mapped;
+pub(super) mod page_lock;
+pub(super) mod poison;
+pub(super) mod release;
+pub(super) mod room;
