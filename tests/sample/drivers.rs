@@ -10,6 +10,8 @@ mod captures;
 mod deaths_and_races;
 #[path = "../drivers/cuda/full_devices.rs"]
 mod full_devices;
+#[path = "../drivers/gpu_audit/gpu_times.rs"]
+mod gpu_times;
 #[path = "../drivers/cuda/cudarc_interop/guards.rs"]
 mod guards;
 #[path = "../drivers/cuda/in_place.rs"]
@@ -22,3 +24,5 @@ mod pinned_arrays;
 mod side_by_side;
 #[path = "../drivers/cuda/cudarc_interop/streams.rs"]
 mod streams;
+
+use support::bodies::one as grid;
