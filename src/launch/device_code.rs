@@ -3,8 +3,11 @@
 use std::sync::OnceLock;
 
 use super::compile_for;
+use crate::audit;
 use crate::device::Device;
+use resident_backend::scope::BodyScope;
 use resident_backend::{KernelCode, LoadError, Program};
+use resident_host_code::OutputListener;
 
 /// A kernel's device code, and a list of the devices on which it is loaded.
 ///
@@ -42,6 +45,7 @@ impl DeviceCode {
             None => {
                 if device.body_kind().is_on_host() {
                     compile_for::check_if_asked(&self.program)?;
+                    report_output();
                 }
                 Ok(self.insert(number, device.backend().load(&self.program)?))
             }
@@ -75,6 +79,23 @@ impl DeviceCode {
             next = &node.next;
         }
     }
+}
+
+/// Has the audit report what CUDA C that runs in this process prints, and what its checker finds:
+/// set here, before such code is first loaded, and nowhere else.
+fn report_output() {
+    resident_host_code::set_listener(OutputListener {
+        wants_printed: audit::wants_printed,
+        printed: |kernel, text| {
+            let _running = BodyScope::enter();
+            audit::report_printed(kernel, text);
+        },
+        found: |finding| {
+            let _running = BodyScope::enter();
+            let is_error = finding.kind.is_error();
+            audit::report_finding(&finding.kernel, is_error, &finding.to_string());
+        },
+    });
 }
 
 #[cfg(test)]

@@ -11,12 +11,10 @@ use super::host_body::HostBody;
 use super::signature::Signature;
 use super::source::GpuSource;
 use super::submit::Launch;
-use crate::audit;
 use crate::device::{self, Device, Stream};
 use crate::error::{AtCall, CalledAt, Error, Result};
 use resident_backend::call_site::{CallSite, call_site};
 use resident_backend::grid::{Grid, GridLimits};
-use resident_backend::scope::BodyScope;
 use resident_backend::{
     BodyKind, KernelAttributes, KernelBody, KernelCode, LoadError, Program, sync,
 };
@@ -279,18 +277,6 @@ impl<S: Signature> Kernel<S> {
     /// pointer to an array past the launch's end: the memory may then be freed or reused.
     #[must_use]
     pub unsafe fn cuda(self, source: impl Into<GpuSource>) -> Self {
-        resident_host_code::set_listener(resident_host_code::OutputListener {
-            wants_printed: audit::wants_printed,
-            printed: |kernel, text| {
-                let _running = BodyScope::enter();
-                audit::report_printed(kernel, text);
-            },
-            found: |finding| {
-                let _running = BodyScope::enter();
-                let is_error = finding.kind.is_error();
-                audit::report_finding(&finding.kernel, is_error, &finding.to_string());
-            },
-        });
         let code = self.device_code(source.into());
         self.with(|inner| inner.cuda = Some(code))
     }
