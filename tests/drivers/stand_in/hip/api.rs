@@ -10,13 +10,14 @@ use resident_stand_in_hip::Settings;
 pub(super) type Handle = u64;
 
 /// Declares functions of a library as fields of a table. Those of which the types say all that the
-/// manual requires are safe: the stand-ins look up handles and addresses of devices.
+/// manual requires are safe: the stand-ins look up handles and addresses of devices. The others,
+/// which take raw pointers or addresses of the host, are unsafe.
 macro_rules! tables {
     ($(
         #[doc = $doc:literal]
         $table:ident from $file:literal {
             $($safe:ident($($safe_kind:ty),* $(,)?);)*
-        } unchecked {
+        } raw {
             $($name:ident($($kind:ty),* $(,)?);)*
         }
     )*) => {$(
@@ -111,7 +112,7 @@ tables! {
         hipModuleUnload(Handle);
         hipFuncGetAttribute(&mut i32, u32, Handle);
         hipModuleOccupancyMaxPotentialBlockSize(&mut i32, &mut i32, Handle, usize, i32);
-    } unchecked {
+    } raw {
         hipDeviceGetName(*mut u8, i32, i32);
         hipStreamAddCallback(
             Handle, unsafe extern "C" fn(Handle, u32, *mut c_void), *mut c_void, u32);
@@ -134,7 +135,7 @@ tables! {
     /// hiprtc's functions.
     Hiprtc from "libhiprtc.so" {
         hiprtcVersion(&mut c_int, &mut c_int);
-    } unchecked {
+    } raw {
         hiprtcCreateProgram(
             *mut Handle, *const c_char, *const c_char, c_int, *const *const c_char,
             *const *const c_char);

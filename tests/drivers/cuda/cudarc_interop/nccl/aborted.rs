@@ -5,7 +5,7 @@ use resident::ndarray::s;
 use resident::{Error, SmartArray};
 use support::in_own_process;
 
-use super::fixtures::{open, ranks};
+use super::fixtures::two_ranks;
 
 #[track_caller]
 fn expect_lost<T>(outcome: Result<T, Error>) {
@@ -19,8 +19,7 @@ fn expect_lost<T>(outcome: Result<T, Error>) {
 /// The message, a copy of it on another stream of the GPU, and what was written of another array.
 #[test]
 fn what_a_message_that_never_came_was_to_write_is_lost_and_its_copies_too() {
-    let _bench = in_own_process!(open(2));
-    let [one, other] = ranks::<2>();
+    let (_bench, [one, other]) = in_own_process!(two_ranks());
     let elsewhere = one.stream.device().new_stream().unwrap();
     let mut message = SmartArray::<f32, _>::zeros(4);
     let mut halo = SmartArray::<f32, _>::ones(8);
@@ -46,8 +45,7 @@ fn what_a_message_that_never_came_was_to_write_is_lost_and_its_copies_too() {
 /// In place, behind a kernel of another stream that may fail too.
 #[test]
 fn what_is_reduced_in_place_is_lost_and_what_is_sent_stays() {
-    let _bench = in_own_process!(open(2));
-    let [one, other] = ranks::<2>();
+    let (_bench, [one, other]) = in_own_process!(two_ranks());
     let elsewhere = one.stream.device().new_stream().unwrap();
     let mut sum = SmartArray::<f32, _>::zeros(4);
     let from = SmartArray::<f32, _>::ones(4);
@@ -63,8 +61,7 @@ fn what_is_reduced_in_place_is_lost_and_what_is_sent_stays() {
 
 #[test]
 fn what_is_over_before_the_abort_stays() {
-    let bench = in_own_process!(open(2));
-    let [one, other] = ranks::<2>();
+    let (bench, [one, other]) = in_own_process!(two_ranks());
     let (from, mut to) = (SmartArray::<f32, _>::ones(4), SmartArray::<f32, _>::zeros(4));
     nccl::recv(&one.comm, &mut to, 1).unwrap();
     nccl::send(&other.comm, &from, 0).unwrap();

@@ -6,7 +6,7 @@ use resident::ndarray::{Array2, Ix1, s};
 use resident::{Result, SmartArray};
 use support::in_own_process;
 
-use super::fixtures::{Rank, on_threads, open, ranks};
+use super::fixtures::{Rank, on_threads, open, ranks, two_ranks};
 
 #[test]
 fn four_ranks_reduce_parts_of_their_arrays_in_place() {
@@ -86,8 +86,7 @@ fn collectives_of_a_root_leave_the_copies_of_those_who_only_read() {
 
 #[test]
 fn a_group_of_collectives_of_several_communicators() {
-    let bench = in_own_process!(open(2));
-    let [one, other] = ranks::<2>();
+    let (bench, [one, other]) = in_own_process!(two_ranks());
     let mut arrays = [1.0_f64, 2.0, 10.0, 20.0].map(|x| SmartArray::full(3, x));
     let [a, b, c, d] = &mut arrays;
     let mut group = nccl::Group::new();

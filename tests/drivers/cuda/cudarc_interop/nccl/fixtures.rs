@@ -35,6 +35,11 @@ pub(super) fn ranks<const RANKS: usize>() -> [Rank; RANKS] {
     })
 }
 
+/// Two devices, and a rank on each.
+pub(super) fn two_ranks() -> (Bench, [Rank; 2]) {
+    (open(2), ranks())
+}
+
 /// Runs all ranks, each on a thread of its own, and returns what they return. A rank that panics
 /// ends the process, since the others would wait for it.
 pub(super) fn on_threads<R: Send>(ranks: usize, run: impl Fn(&Rank) -> R + Sync) -> Vec<R> {

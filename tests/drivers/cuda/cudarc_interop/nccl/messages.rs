@@ -7,7 +7,7 @@ use resident::ndarray::{Array2, Axis, Ix2, s};
 use resident::{DeviceArray, SmartArray};
 use support::{in_own_process, own_process};
 
-use super::fixtures::{Rank, on_threads, open, raise, raising, ranks};
+use super::fixtures::{Rank, on_threads, open, raise, raising, two_ranks};
 
 const ROWS: usize = 6;
 const COLUMNS: usize = 5;
@@ -78,8 +78,7 @@ fn four_ranks_exchange_halos() {
 
 #[test]
 fn reports_name_the_array_the_rank_and_the_line_of_a_message() {
-    let bench = in_own_process!(open(2));
-    let [one, other] = ranks::<2>();
+    let (bench, [one, other]) = in_own_process!(two_ranks());
     let from = SmartArray::from(vec![1.0_f64; 7]).named("from");
     let mut to = SmartArray::<f64, _>::uninit(7).named("to");
     let (lines, report) = audit::capture(|| {
@@ -111,8 +110,7 @@ fn reports_name_the_array_the_rank_and_the_line_of_a_message() {
 
 #[test]
 fn device_arrays_and_their_views_are_sent_and_received() {
-    let bench = in_own_process!(open(2));
-    let [one, other] = ranks::<2>();
+    let (bench, [one, other]) = in_own_process!(two_ranks());
     let from = DeviceArray::<i32, _>::ones_on(&one.stream, (4, 3)).unwrap();
     let mut to = DeviceArray::<i32, _>::zeros_on(&other.stream, (4, 3)).unwrap();
     nccl::send(&one.comm, &from.slice(s![1..3, ..]), 1).unwrap();
@@ -123,8 +121,7 @@ fn device_arrays_and_their_views_are_sent_and_received() {
 
 #[test]
 fn parts_without_elements_are_messages_too() {
-    let bench = in_own_process!(open(2));
-    let [one, other] = ranks::<2>();
+    let (bench, [one, other]) = in_own_process!(two_ranks());
     let from = SmartArray::<u8, _>::zeros(5);
     let mut to = SmartArray::<u8, _>::zeros(5);
     nccl::send(&one.comm, &from.slice(s![5..]), 1).unwrap();
@@ -136,8 +133,7 @@ fn parts_without_elements_are_messages_too() {
 /// What cudarc's own methods take, between its calls for a group.
 #[test]
 fn guards_are_arguments_of_cudarcs_methods() {
-    let bench = in_own_process!(open(2));
-    let [one, other] = ranks::<2>();
+    let (bench, [one, other]) = in_own_process!(two_ranks());
     let from = SmartArray::from(vec![1.0_f32, 2.0, 3.0, 4.0]);
     let (mut to, mut sums) =
         (SmartArray::<f32, _>::zeros(4), [1.0_f32, 2.0].map(|x| SmartArray::full(3, x)));
@@ -162,8 +158,7 @@ fn guards_are_arguments_of_cudarcs_methods() {
 /// Elements that NCCL does not know go as bytes.
 #[test]
 fn records_and_small_numbers_are_moved_as_they_are() {
-    let bench = in_own_process!(open(2));
-    let [one, other] = ranks::<2>();
+    let (bench, [one, other]) = in_own_process!(two_ranks());
     let records = SmartArray::from(vec![[1.5_f64, -0.0], [f64::NAN, 7.0]]);
     let shorts = SmartArray::from(vec![1_u16, 2, 3]);
     let mut received = SmartArray::<[f64; 2], _>::uninit(2);

@@ -5,7 +5,7 @@ use resident::ndarray::s;
 use resident::{Device, SmartArray};
 use support::in_own_process;
 
-use super::fixtures::{Rank, open, raise, raising, ranks};
+use super::fixtures::{Rank, open, raise, raising, ranks, two_ranks};
 use crate::cudarc_interop::bench::{Gate, gated, launch};
 
 /// A kernel before on one stream, which is held up, and one after on another.
@@ -35,8 +35,7 @@ fn a_reduction_runs_between_kernels_of_other_streams() {
 /// Parts of one array that are sent do not wait for other parts that kernels write.
 #[test]
 fn a_message_waits_for_the_writers_of_its_part_alone() {
-    let bench = in_own_process!(open(2));
-    let [one, other] = ranks::<2>();
+    let (bench, [one, other]) = in_own_process!(two_ranks());
     let gate = Gate::default();
     let held_up = gated(&bench.gpu, "held_up_beside", &gate);
     let kernel = raising(&bench.gpu, "raise_beside");
@@ -56,8 +55,7 @@ fn a_message_waits_for_the_writers_of_its_part_alone() {
 
 #[test]
 fn an_array_is_given_back_behind_the_messages_with_it() {
-    let bench = in_own_process!(open(2));
-    let [one, other] = ranks::<2>();
+    let (bench, [one, other]) = in_own_process!(two_ranks());
     let mut to = SmartArray::<f32, _>::uninit(1000);
     nccl::recv(&other.comm, &mut to, 0).unwrap();
     drop(to);
@@ -72,8 +70,7 @@ fn an_array_is_given_back_behind_the_messages_with_it() {
 /// Nobody sends. Without the drop, which aborts, the look would wait forever.
 #[test]
 fn a_communicator_that_drops_ends_its_work_and_the_arrays_are_usable() {
-    let bench = in_own_process!(open(2));
-    let [one, other] = ranks::<2>();
+    let (bench, [one, other]) = in_own_process!(two_ranks());
     let mut array = SmartArray::full(6, 1.0_f32);
     nccl::recv(&one.comm, &mut array.slice_mut(s![2..4]), 1).unwrap();
     let Rank { comm, stream } = one;

@@ -8,7 +8,7 @@ use resident::ndarray::s;
 use resident::{Device, DeviceArray, Error, Result, SmartArray, audit};
 use support::{in_own_process, own_process};
 
-use super::fixtures::{open, ranks};
+use super::fixtures::{open, ranks, two_ranks};
 
 /// Expects an error with this text, and that nothing was copied or sent.
 #[track_caller]
@@ -23,8 +23,7 @@ fn expect_refused<T: Debug>(says: &str, call: impl FnOnce() -> Result<T>) -> Err
 
 #[test]
 fn parts_with_gaps_or_in_another_order_are_errors_and_no_empty_messages() {
-    let bench = in_own_process!(open(2));
-    let [one, other] = ranks::<2>();
+    let (bench, [one, other]) = in_own_process!(two_ranks());
     let comm = &one.comm;
     let mut table = SmartArray::<f32, _>::ones((4, 3)).named("table");
     let gaps = "an argument of `nccl::send` is flat and needs contiguous memory, but \"table\"";
@@ -58,8 +57,7 @@ fn parts_with_gaps_or_in_another_order_are_errors_and_no_empty_messages() {
 
 #[test]
 fn ranks_and_lengths_that_do_not_fit_are_refused() {
-    let bench = in_own_process!(open(2));
-    let [one, _other] = ranks::<2>();
+    let (bench, [one, _other]) = in_own_process!(two_ranks());
     let comm = &one.comm;
     let (from, mut to) =
         (SmartArray::<f64, _>::ones(6).named("from"), SmartArray::<f64, _>::ones(5).named("to"));
@@ -84,8 +82,7 @@ fn ranks_and_lengths_that_do_not_fit_are_refused() {
 
 #[test]
 fn device_arrays_of_other_devices_are_refused() {
-    let bench = in_own_process!(open(2));
-    let [one, other] = ranks::<2>();
+    let (bench, [one, other]) = in_own_process!(two_ranks());
     let mut there = DeviceArray::<f32, _>::ones_on(&other.stream, 3).unwrap();
     let error = expect_refused("nccl::send", || nccl::send(&one.comm, &there, 1));
     assert!(matches!(error, Error::WrongDevice { .. }), "{error}");
@@ -98,8 +95,7 @@ fn device_arrays_of_other_devices_are_refused() {
 /// An element without contents is found before anything of the group is sent.
 #[test]
 fn a_group_with_an_array_that_cannot_be_read_sends_nothing() {
-    let bench = in_own_process!(open(2));
-    let [one, other] = ranks::<2>();
+    let (bench, [one, other]) = in_own_process!(two_ranks());
     let (from, nothing) = (SmartArray::<f32, _>::ones(3), SmartArray::<f32, _>::uninit(3));
     let mut to = SmartArray::<f32, _>::zeros(3);
     drop(from.gpu_on(&one.stream).unwrap());
@@ -117,8 +113,7 @@ fn a_group_with_an_array_that_cannot_be_read_sends_nothing() {
 
 #[test]
 fn a_group_that_is_dropped_changes_nothing() {
-    let bench = in_own_process!(open(2));
-    let [one, _other] = ranks::<2>();
+    let (bench, [one, _other]) = in_own_process!(two_ranks());
     let (from, mut to) = (SmartArray::<f32, _>::ones(3), SmartArray::<f32, _>::full(3, 2.0));
     let ((), report) = audit::capture(|| {
         let mut group = nccl::Group::new();
@@ -151,8 +146,7 @@ fn communicators_that_cannot_be_are_refused() {
 /// What NCCL itself refuses: here because the driver does, once.
 #[test]
 fn an_operation_that_nccl_refuses_is_an_error_and_the_next_one_works() {
-    let bench = in_own_process!(open(2));
-    let [one, other] = ranks::<2>();
+    let (bench, [one, other]) = in_own_process!(two_ranks());
     let mut sums = [1.0_f32, 2.0].map(|x| SmartArray::full(3, x));
     let [of_one, of_other] = &mut sums;
     drop(of_one.gpu_on(&one.stream).unwrap());

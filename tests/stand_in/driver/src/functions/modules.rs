@@ -1,6 +1,7 @@
 //! Modules, functions, occupancy, launches.
 
 use std::ffi::{c_int, c_void};
+use std::sync::Arc;
 
 use super::driver_functions;
 use crate::code::{INVALID_PTX, UNSUPPORTED_PTX_VERSION};
@@ -38,32 +39,17 @@ driver_functions! {
     }
 
     cuModuleUnload(module: Handle) {
-        let context = Context::current()?;
-        let module = handle::module(module)
-            .ok()
-            .filter(|module| module.context == context.handle)
-            .ok_or(Code::INVALID_HANDLE)?;
-        module.unload();
+        find_module(module)?.unload();
         Ok(())
     }
 
     cuModuleGetFunction(function: Out<Handle>, module: Handle, name: Text) {
         function.check()?;
-        let context = Context::current()?;
-        let module = handle::module(module)
-            .ok()
-            .filter(|module| module.context == context.handle)
-            .ok_or(Code::INVALID_HANDLE)?;
-        function.set(module.function(&name.string()?)?.handle)
+        function.set(find_module(module)?.function(&name.string()?)?.handle)
     }
 
     cuModuleGetGlobal_v2(address: Out<u64>, len_bytes: Out<usize>, module: Handle, name: Text) {
-        let context = Context::current()?;
-        let module = handle::module(module)
-            .ok()
-            .filter(|module| module.context == context.handle)
-            .ok_or(Code::INVALID_HANDLE)?;
-        let (start, len) = module.variable(&name.string()?)?;
+        let (start, len) = find_module(module)?.variable(&name.string()?)?;
         address.set_if_wanted(start);
         len_bytes.set_if_wanted(len);
         Ok(())
@@ -169,6 +155,13 @@ driver_functions! {
         };
         modules::launch(&function, stream, shape, values)
     }
+}
+
+/// A module of the current context.
+fn find_module(module: Handle) -> Outcome<Arc<Module>> {
+    let context = Context::current()?;
+    let module = handle::module(module).ok().filter(|module| module.context == context.handle);
+    module.ok_or(Code::INVALID_HANDLE)
 }
 
 fn load(module: Out<Handle>, image: Text) -> Outcome {
