@@ -5,6 +5,8 @@ use resident::{Device, Result};
 use resident_examples::{first_report, mended};
 use support::{device_sources::root, own_process};
 
+use crate::report_of;
+
 fn text(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).expect("it is there")
 }
@@ -37,8 +39,7 @@ fn words(line: &str) -> String {
 fn the_report_of_the_first_program_has_these_lines() -> Result<()> {
     own_process!();
     let _here = Device::cpu().enter();
-    let (outcome, report) = audit::capture(first_report::main);
-    outcome?;
+    let report = report_of(first_report::main)?;
     let report = report.to_string();
     let (copies, _) = report.split_once("launches: ").expect("there were some");
     let shown: Vec<&str> = copies.lines().filter(|line| is_shown(line)).collect();
