@@ -1,7 +1,7 @@
 //! A cube written on the device, for benchmarks that launch kernels over parts of it.
 
-use resident::ndarray::Ix3;
-use resident::{Device, Grid, Kernel, Out, SmartArray};
+use resident::ndarray::{Ix2, Ix3, s};
+use resident::{Device, Grid, InOut, Kernel, Out, SmartArray, SmartViewMut, Stream};
 
 pub type Cube = SmartArray<u8, Ix3>;
 
@@ -14,4 +14,21 @@ pub fn cube() -> Cube {
     write.launch_on(&stream, Grid::cover(1), (&mut cube,)).expect("1 GiB of address space");
     stream.synchronize().expect("nothing failed");
     cube
+}
+
+/// Launches on each of the six faces.
+///
+/// # Panics
+///
+/// If a launch is refused.
+pub fn launch_on_faces(kernel: &Kernel<(InOut<u8, Ix2>,)>, cube: &mut Cube, stream: &Stream) {
+    let launch = |face: &mut SmartViewMut<'_, u8, Ix2>| {
+        kernel.launch_on(stream, Grid::cover(1), (face,)).expect("launched");
+    };
+    launch(&mut cube.slice_mut(s![0, .., ..]));
+    launch(&mut cube.slice_mut(s![1023, .., ..]));
+    launch(&mut cube.slice_mut(s![.., 0, ..]));
+    launch(&mut cube.slice_mut(s![.., 1023, ..]));
+    launch(&mut cube.slice_mut(s![.., .., 0]));
+    launch(&mut cube.slice_mut(s![.., .., 1023]));
 }

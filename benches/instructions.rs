@@ -16,8 +16,8 @@ use std::hint::black_box;
 
 use gungraun::{library_benchmark, library_benchmark_group, main};
 use resident::ndarray::{Array2, Ix2, Ix3, s};
-use resident::{Device, Emulation, Grid, In, InOut, Kernel, SmartArray, SmartViewMut, Stream};
-use resident_benches::cube::{Cube, cube};
+use resident::{Device, Emulation, Grid, In, InOut, Kernel, SmartArray, Stream};
+use resident_benches::cube::{Cube, cube, launch_on_faces};
 
 const TURNS: usize = 1_000;
 
@@ -149,15 +149,7 @@ fn launch_interior((kernel, mut cube): (Kernel<(InOut<u8, Ix3>,)>, Cube)) -> (Cu
 fn launch_faces((kernel, mut cube): (Kernel<(InOut<u8, Ix2>,)>, Cube)) -> (Cube, Stream) {
     let stream = Device::cpu().stream();
     for _ in 0..TURNS {
-        let launch = |face: &mut SmartViewMut<'_, u8, Ix2>| {
-            kernel.launch_on(&stream, Grid::cover(1), (face,)).expect("launched");
-        };
-        launch(&mut cube.slice_mut(s![0, .., ..]));
-        launch(&mut cube.slice_mut(s![1023, .., ..]));
-        launch(&mut cube.slice_mut(s![.., 0, ..]));
-        launch(&mut cube.slice_mut(s![.., 1023, ..]));
-        launch(&mut cube.slice_mut(s![.., .., 0]));
-        launch(&mut cube.slice_mut(s![.., .., 1023]));
+        launch_on_faces(&kernel, &mut cube, &stream);
     }
     (cube, stream)
 }

@@ -11,6 +11,7 @@ use std::time::Instant;
 
 use faults::page_faults;
 use programs::{Program, fresh, steady};
+use resident_benches::median;
 
 const MIB: usize = 1 << 20;
 
@@ -47,16 +48,16 @@ fn report(len_bytes: usize, rounds: usize, mut programs: Vec<Program>) {
             }
         }
     }
-    let reference_s = median(&figures[0].seconds);
-    for (program, figures) in programs.iter().zip(&figures) {
-        let seconds = median(&figures.seconds);
+    let reference_s = median(figures[0].seconds.clone());
+    for (program, figures) in programs.iter().zip(figures) {
+        let seconds = median(figures.seconds);
         println!(
             "| {} | {} | {:.2} | {:.2} | {:.0} |",
             program.name,
             len_bytes / MIB,
             len_bytes as f64 / seconds / f64::from(1 << 30),
             reference_s / seconds,
-            median(&figures.page_faults),
+            median(figures.page_faults),
         );
     }
 }
@@ -68,10 +69,4 @@ fn measured(program: &mut Program) -> (f64, f64) {
     (program.run)();
     let seconds = start.elapsed().as_secs_f64();
     (seconds, (page_faults() - faults) as f64)
-}
-
-fn median(figures: &[f64]) -> f64 {
-    let mut sorted = figures.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted[sorted.len() / 2]
 }

@@ -19,6 +19,21 @@ pub(crate) struct Program {
     pub(crate) run: Box<dyn FnMut()>,
 }
 
+impl Program {
+    fn new(
+        name: &'static str,
+        prepare: impl FnMut() + 'static,
+        run: impl FnMut() + 'static,
+    ) -> Self {
+        Self { name, prepare: Box::new(prepare), run: Box::new(run) }
+    }
+
+    /// One whose next run is always possible.
+    fn unprepared(name: &'static str, run: impl FnMut() + 'static) -> Self {
+        Self::new(name, || (), run)
+    }
+}
+
 /// Copies between memories that have been touched.
 pub(crate) fn steady(len_bytes: usize) -> Vec<Program> {
     vec![
@@ -45,14 +60,10 @@ pub(crate) fn fresh(len_bytes: usize) -> Vec<Program> {
 
 fn memcpy(len_bytes: usize) -> Program {
     let (source, mut destination) = (vec![1_u8; len_bytes], vec![2_u8; len_bytes]);
-    Program {
-        name: "memcpy",
-        prepare: Box::new(|| ()),
-        run: Box::new(move || {
-            destination.copy_from_slice(black_box(&source));
-            black_box(&mut destination);
-        }),
-    }
+    Program::unprepared("memcpy", move || {
+        destination.copy_from_slice(black_box(&source));
+        black_box(&mut destination);
+    })
 }
 
 /// An array that host and device have both touched, and a stream.
@@ -141,54 +152,38 @@ fn download(len_bytes: usize) -> Program {
 fn download_to_new_array(name: &'static str, shape: Shape<Ix2>) -> Program {
     let array = DeviceArray::from_host_on(&Device::cpu().stream(), &Array2::from_elem(shape, 4_u8));
     let array = array.expect("room");
-    Program {
-        name,
-        prepare: Box::new(|| ()),
-        run: Box::new(move || {
-            black_box(array.copy_to_host().expect("valid"));
-        }),
-    }
+    Program::unprepared(name, move || {
+        black_box(array.copy_to_host().expect("valid"));
+    })
 }
 
 fn fresh_memcpy(len_bytes: usize) -> Program {
     let source = vec![1_u8; len_bytes];
-    Program {
-        name: "memcpy to a new vector",
-        prepare: Box::new(|| ()),
-        run: Box::new(move || {
-            black_box(black_box(&source).clone());
-        }),
-    }
+    Program::unprepared("memcpy to a new vector", move || {
+        black_box(black_box(&source).clone());
+    })
 }
 
 /// A new array that a kernel writes and the host reads.
 fn fresh_download(len_bytes: usize) -> Program {
     let stream = Device::cpu().new_stream().expect("a stream");
     let write = Kernel::<(Out<u8, Ix1>,)>::new("write").host(|_grid, _array| ());
-    Program {
-        name: "new array, written by an empty kernel, down",
-        prepare: Box::new(|| ()),
-        run: Box::new(move || {
-            let mut array = Bytes::uninit(len_bytes);
-            write.launch_on(&stream, Grid::cover(1), (&mut array,)).expect("launched");
-            black_box(&*array.host().expect("valid"));
-        }),
-    }
+    Program::unprepared("new array, written by an empty kernel, down", move || {
+        let mut array = Bytes::uninit(len_bytes);
+        write.launch_on(&stream, Grid::cover(1), (&mut array,)).expect("launched");
+        black_box(&*array.host().expect("valid"));
+    })
 }
 
 /// A new array over a vector that the host has touched, copied to new device memory.
 fn fresh_upload(len_bytes: usize) -> Program {
     let stream = Device::cpu().new_stream().expect("a stream");
     let vector = Rc::new(RefCell::new(vec![1_u8; len_bytes]));
-    Program {
-        name: "touched vector, up to new device memory",
-        prepare: Box::new(|| ()),
-        run: Box::new(move || {
-            let array = Bytes::from(vector.take());
-            array.prefetch(&stream).expect("room");
-            stream.synchronize().expect("nothing failed");
-            let (taken, _) = array.into_array().expect("valid").into_raw_vec_and_offset();
-            vector.replace(taken);
-        }),
-    }
+    Program::unprepared("touched vector, up to new device memory", move || {
+        let array = Bytes::from(vector.take());
+        array.prefetch(&stream).expect("room");
+        stream.synchronize().expect("nothing failed");
+        let (taken, _) = array.into_array().expect("valid").into_raw_vec_and_offset();
+        vector.replace(taken);
+    })
 }

@@ -1,7 +1,5 @@
 //! The report: comparisons of two medians, and other facts, as Markdown tables and as JSON.
 
-use std::fmt::Write as _;
-
 use crate::measure::Figure;
 use resident_benches::gpu::fault::Outcome;
 
@@ -92,33 +90,18 @@ impl Comparison {
 
     fn markdown(&self, is_smoke: bool) -> String {
         let figure = |figure: &Outcome<Figure>| match figure {
-            Ok(figure) if is_smoke => format!("ran {} times", figure.runs),
-            Ok(figure) => format!(
-                "{}{}{}",
-                seconds(figure.median_s),
-                self.speed(figure.median_s),
-                few(figure.runs)
-            ),
+            Ok(Figure { runs, .. }) if is_smoke => format!("ran {runs} times"),
+            Ok(Figure { median_s, runs, .. }) => {
+                seconds(*median_s) + &self.speed(*median_s) + &few(*runs)
+            }
             Err(fault) => format!("not measured: {}", cell(fault)),
         };
-        let ratio = self
-            .ratio()
-            .filter(|_| !is_smoke)
-            .map(|ratio| format!("{ratio:.3}"))
-            .unwrap_or_default();
-        let cells = [
-            cell(&self.work),
-            cell(&self.against),
-            figure(&self.ours),
-            figure(&self.theirs),
-            ratio,
-        ];
-        format!(
-            "| {} | {} | {} |",
-            cells.join(" | "),
-            self.target.text(),
-            met(self.is_met().filter(|_| !is_smoke))
-        )
+        let ratio = self.ratio().filter(|_| !is_smoke).map(|ratio| format!("{ratio:.3}"));
+        let is_met = met(self.is_met().filter(|_| !is_smoke));
+        let (work, against) = (cell(&self.work), cell(&self.against));
+        let figures = [&self.ours, &self.theirs].map(figure).join(" | ");
+        let (ratio, target) = (ratio.unwrap_or_default(), self.target.text());
+        format!("| {work} | {against} | {figures} | {ratio} | {target} | {is_met} |")
     }
 
     fn speed(&self, median_s: f64) -> String {
@@ -131,15 +114,12 @@ impl Comparison {
         let mut object = Object::default();
         object.text("work", &self.work);
         object.text("against", &self.against);
-        object.raw(
-            "bytes",
-            &self.len_bytes.map_or("null".to_owned(), |len_bytes| len_bytes.to_string()),
-        );
+        object.raw("bytes", &or_null(self.len_bytes));
         object.raw("ours", &figure_json(&self.ours));
         object.raw("theirs", &figure_json(&self.theirs));
-        object.raw("ratio", &self.ratio().map_or("null".to_owned(), |ratio| format!("{ratio:.5}")));
+        object.raw("ratio", &or_null(self.ratio().map(|ratio| format!("{ratio:.5}"))));
         object.text("target", &self.target.text());
-        object.raw("met", &self.is_met().map_or("null".to_owned(), |met| met.to_string()));
+        object.raw("met", &or_null(self.is_met()));
         object.end()
     }
 }
@@ -150,32 +130,13 @@ impl Report {
         &mut self,
         work: impl Into<String>,
         against: impl Into<String>,
-        figures: [Outcome<Figure>; 2],
+        [ours, theirs]: [Outcome<Figure>; 2],
         target: Target,
-    ) {
-        let [ours, theirs] = figures;
-        self.comparisons.push(Comparison {
-            work: work.into(),
-            against: against.into(),
-            len_bytes: None,
-            ours,
-            theirs,
-            target,
-        });
-    }
-
-    /// Like [`compare`](Self::compare), for work that copies this many bytes.
-    pub fn compare_bytes(
-        &mut self,
-        (work, len_bytes): (impl Into<String>, u64),
-        against: impl Into<String>,
-        figures: [Outcome<Figure>; 2],
-        target: Target,
-    ) {
-        self.compare(work, against, figures, target);
-        if let Some(line) = self.comparisons.last_mut() {
-            line.len_bytes = Some(len_bytes);
-        }
+    ) -> &mut Comparison {
+        let (work, against) = (work.into(), against.into());
+        let comparison = Comparison { work, against, len_bytes: None, ours, theirs, target };
+        self.comparisons.push(comparison);
+        self.comparisons.last_mut().expect("it was just added")
     }
 
     pub fn add_fact(
@@ -199,23 +160,14 @@ impl Report {
         if !self.comparisons.is_empty() {
             text += "| work | against | ours | theirs | ours / theirs | target | met \
                 |\n|---|---|---|---|---|---|---|\n";
-            self.comparisons
-                .iter()
-                .for_each(|line| text = format!("{text}{}\n", line.markdown(self.is_smoke)));
+            text.extend(self.comparisons.iter().map(|line| line.markdown(self.is_smoke) + "\n"));
             text.push('\n');
         }
         if !self.facts.is_empty() {
             text += "| other results | | as required |\n|---|---|---|\n";
-            for fact in &self.facts {
-                // Writing to a `String` cannot fail.
-                let _ = writeln!(
-                    text,
-                    "| {} | {} | {} |",
-                    cell(&fact.work),
-                    cell(&fact.value),
-                    met(fact.holds)
-                );
-            }
+            text.extend(self.facts.iter().map(|Fact { work, value, holds }| {
+                format!("| {} | {} | {} |\n", cell(work), cell(value), met(*holds))
+            }));
             text.push('\n');
         }
         text
@@ -226,7 +178,7 @@ impl Report {
             let mut object = Object::default();
             object.text("work", &fact.work);
             object.text("value", &fact.value);
-            object.raw("holds", &fact.holds.map_or("null".to_owned(), |holds| holds.to_string()));
+            object.raw("holds", &or_null(fact.holds));
             object.end()
         };
         let mut object = Object::default();
@@ -262,6 +214,10 @@ fn met(met: Option<bool>) -> &'static str {
 
 fn cell(text: impl ToString) -> String {
     text.to_string().replace('|', "\\|")
+}
+
+fn or_null<T: ToString>(value: Option<T>) -> String {
+    value.map_or("null".to_owned(), |value| value.to_string())
 }
 
 fn figure_json(figure: &Outcome<Figure>) -> String {
@@ -302,8 +258,7 @@ impl Object {
 
     pub fn raw(&mut self, name: &str, value: &str) {
         let comma = if self.0.is_empty() { "" } else { "," };
-        // Writing to a `String` cannot fail.
-        let _ = write!(self.0, "{comma}\"{name}\":{value}");
+        self.0 += &format!("{comma}\"{name}\":{value}");
     }
 
     pub fn end(self) -> String {

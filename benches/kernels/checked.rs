@@ -4,10 +4,11 @@
 use std::rc::Rc;
 
 use resident::{Device, Emulation, Stream};
+use resident_benches::median;
 
 use crate::loops::Loops;
 use crate::pairs::Pair;
-use crate::{median, pairs, seconds};
+use crate::{pairs, seconds};
 
 /// Prints the time of each kernel with and without checks.
 pub(crate) fn report(loops: &Rc<Loops>, rounds: usize, is_wanted: impl Fn(&str) -> bool) {

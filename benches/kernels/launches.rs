@@ -1,8 +1,9 @@
 //! What a launch of a compiled kernel costs beside one of a `.host` body.
 
 use resident::{Device, Grid, InOut, Kernel, SmartArray};
+use resident_benches::median;
 
-use crate::{median, seconds};
+use crate::seconds;
 
 /// The launches of one round.
 const LAUNCHES: usize = 2_000;

@@ -11,6 +11,7 @@ mod pairs;
 use std::time::Instant;
 
 use loops::Loops;
+use resident_benches::median;
 
 fn main() {
     let is_quick = std::env::args().any(|argument| argument == "--quick");
@@ -51,9 +52,4 @@ pub(crate) fn seconds(run: impl FnOnce()) -> f64 {
     let start = Instant::now();
     run();
     start.elapsed().as_secs_f64()
-}
-
-pub(crate) fn median(mut times: Vec<f64>) -> f64 {
-    times.sort_by(f64::total_cmp);
-    times[times.len() / 2]
 }

@@ -41,8 +41,18 @@ impl Operands {
     }
 }
 
-pub(crate) fn wait(stream: &Stream, outcome: resident::Result<()>) {
-    outcome.and_then(|()| stream.synchronize()).expect("nothing fails");
+/// What ndarray or a loop does, and what this library does on a stream, for which it waits.
+pub(crate) fn runs<T>(
+    stream: &Stream,
+    mut plain: impl FnMut() -> T + 'static,
+    mut ours: impl FnMut(&Stream) -> resident::Result<()> + 'static,
+) -> (Run, Run) {
+    let stream = stream.clone();
+    let plain = move || drop(black_box(plain()));
+    let ours = move || {
+        ours(&stream).and_then(|()| stream.synchronize()).expect("nothing fails");
+    };
+    (Box::new(plain), Box::new(ours))
 }
 
 pub(crate) fn rows(side: usize) -> Vec<Row> {
@@ -71,66 +81,51 @@ pub(crate) fn rows(side: usize) -> Vec<Row> {
 fn sum(operands: Operands) -> (Run, Run) {
     let Operands { table, ours, stream } = operands;
     let mut out = DeviceArray::<f32, _>::zeros_on(&stream, 1).expect("there is room");
-    (
-        Box::new(move || {
-            black_box(table.sum());
-        }),
-        Box::new(move || wait(&stream, ops::sum_on(&stream, &ours, &mut out))),
-    )
+    runs(&stream, move || table.sum(), move |stream| ops::sum_on(stream, &ours, &mut out))
 }
 
 fn sum_axis(operands: Operands, axis: usize) -> (Run, Run) {
     let Operands { table, ours, stream } = operands;
     let mut out = DeviceArray::<f32, _>::zeros_on(&stream, table.nrows()).expect("there is room");
-    (
-        Box::new(move || {
-            black_box::<Array1<f32>>(table.sum_axis(Axis(axis)));
-        }),
-        Box::new(move || wait(&stream, ops::sum_axis_on(&stream, &ours, Axis(axis), &mut out))),
-    )
+    let plain = move || -> Array1<f32> { table.sum_axis(Axis(axis)) };
+    runs(&stream, plain, move |stream| ops::sum_axis_on(stream, &ours, Axis(axis), &mut out))
 }
 
 fn scaled_add(operands: Operands) -> (Run, Run) {
     let mut out = operands.zeros(operands.table.nrows());
     let Operands { table, ours, stream } = operands;
     let mut sums = Array2::zeros(table.raw_dim());
-    (
-        Box::new(move || black_box(&mut sums).scaled_add(0.5, &table)),
-        Box::new(move || wait(&stream, ops::scaled_add_on(&stream, 0.5, &ours, &mut out))),
-    )
+    let plain = move || black_box(&mut sums).scaled_add(0.5, &table);
+    runs(&stream, plain, move |stream| ops::scaled_add_on(stream, 0.5, &ours, &mut out))
 }
 
 fn add(operands: Operands) -> (Run, Run) {
     let mut out = operands.zeros(operands.table.nrows());
     let Operands { table, ours, stream } = operands;
     let mut sums = Array2::<f32>::zeros(table.raw_dim());
-    (
-        Box::new(move || {
-            let all = Zip::from(black_box(&mut sums)).and(&table).and(&table);
-            all.for_each(|sum, a, b| *sum = a + b);
-        }),
-        Box::new(move || wait(&stream, ops::add_on(&stream, &ours, &ours, &mut out))),
-    )
+    let plain = move || {
+        let all = Zip::from(black_box(&mut sums)).and(&table).and(&table);
+        all.for_each(|sum, a, b| *sum = a + b);
+    };
+    runs(&stream, plain, move |stream| ops::add_on(stream, &ours, &ours, &mut out))
 }
 
 fn cast(operands: Operands) -> (Run, Run) {
     let Operands { table, ours, stream } = operands;
     let mut out = DeviceArray::<f64, _>::zeros_on(&stream, table.dim()).expect("there is room");
     let mut wide = Array2::<f64>::zeros(table.raw_dim());
-    (
-        Box::new(move || {
-            Zip::from(black_box(&mut wide)).and(&table).for_each(|to, x| *to = f64::from(*x));
-        }),
-        Box::new(move || wait(&stream, ops::cast_on(&stream, &ours, &mut out))),
-    )
+    let plain = move || {
+        Zip::from(black_box(&mut wide)).and(&table).for_each(|to, x| *to = f64::from(*x));
+    };
+    runs(&stream, plain, move |stream| ops::cast_on(stream, &ours, &mut out))
 }
 
 /// `out = a * b + c` by a loop of Rust, on all cores.
-fn loop_of_four(table: &Array2<f32>) -> Run {
+fn loop_of_four(table: &Array2<f32>) -> impl FnMut() + use<> {
     const PART_LEN: usize = 1 << 16;
     let lines = [0.5_f32, 1.0, 2.0].map(|factor| (table * factor).into_raw_vec_and_offset().0);
     let mut out = vec![0.0_f32; table.len()];
-    Box::new(move || {
+    move || {
         let [a, b, c] = &lines;
         let part = |(number, out): (usize, &mut [f32])| {
             let range = number * PART_LEN..number * PART_LEN + out.len();
@@ -146,7 +141,7 @@ fn loop_of_four(table: &Array2<f32>) -> Run {
         } else {
             out.par_chunks_mut(PART_LEN).enumerate().for_each(part);
         }
-    })
+    }
 }
 
 type Table = DeviceArray<f32, resident::ndarray::Ix2>;
@@ -168,43 +163,33 @@ fn fused_text() -> Elementwise<Four> {
 fn fused(operands: Operands, operation: Elementwise<Four>) -> (Run, Run) {
     let mut out = operands.zeros(operands.table.nrows());
     let [a, b, c] = three(&operands);
-    let Operands { table, stream, .. } = operands;
-    (
-        loop_of_four(&table),
-        Box::new(move || wait(&stream, operation.apply_on(&stream, (&a, &b, &c, &mut out)))),
-    )
+    let ours = move |stream: &Stream| operation.apply_on(stream, (&a, &b, &c, &mut out));
+    runs(&operands.stream, loop_of_four(&operands.table), ours)
 }
 
 fn chain(operands: Operands) -> (Run, Run) {
     let mut product = operands.zeros(operands.table.nrows());
     let mut out = operands.zeros(operands.table.nrows());
     let [a, b, c] = three(&operands);
-    let Operands { table, stream, .. } = operands;
-    let both = move || {
-        ops::mul_on(&stream, &a, &b, &mut product)
-            .and_then(|()| ops::add_on(&stream, &product, &c, &mut out))
-            .and_then(|()| stream.synchronize())
-            .expect("nothing fails");
+    let both = move |stream: &Stream| {
+        ops::mul_on(stream, &a, &b, &mut product)?;
+        ops::add_on(stream, &product, &c, &mut out)
     };
-    (loop_of_four(&table), Box::new(both))
+    runs(&operands.stream, loop_of_four(&operands.table), both)
 }
 
 fn transpose(operands: Operands) -> (Run, Run) {
     let mut out = operands.zeros(operands.table.nrows());
     let Operands { table, ours, stream } = operands;
     let mut turned = Array2::zeros(table.raw_dim());
-    (
-        Box::new(move || black_box(&mut turned).assign(&table.t())),
-        Box::new(move || wait(&stream, ops::copy_on(&stream, &ours.t(), &mut out))),
-    )
+    let plain = move || black_box(&mut turned).assign(&table.t());
+    runs(&stream, plain, move |stream| ops::copy_on(stream, &ours.t(), &mut out))
 }
 
 fn matmul(operands: Operands) -> (Run, Run) {
     let mut out = operands.zeros(operands.table.nrows());
     let Operands { table, ours, stream } = operands;
     let mut product = Array2::zeros(table.raw_dim());
-    (
-        Box::new(move || general_mat_mul(1.0, &table, &table, 0.0, black_box(&mut product))),
-        Box::new(move || wait(&stream, ops::matmul_on(&stream, &ours, &ours, &mut out))),
-    )
+    let plain = move || general_mat_mul(1.0, &table, &table, 0.0, black_box(&mut product));
+    runs(&stream, plain, move |stream| ops::matmul_on(stream, &ours, &ours, &mut out))
 }

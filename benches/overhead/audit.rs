@@ -3,10 +3,9 @@
 //! of the differences of 101 batches, in turn. A capture is of one batch, so the growth of its
 //! memory is included.
 
-use std::time::Instant;
-
 use resident::audit;
 use resident_overhead::ours::{self, Program};
+use resident_overhead::{median, time_ns};
 
 /// A program, and the records that one run of it makes.
 struct Row {
@@ -14,17 +13,6 @@ struct Row {
     program: Program,
     records: &'static str,
     target_ns: f64,
-}
-
-fn time_ns(program: &mut Program, turns: u32) -> f64 {
-    let start = Instant::now();
-    (0..turns).for_each(|_| program());
-    start.elapsed().as_nanos() as f64 / f64::from(turns)
-}
-
-fn median(mut figures: Vec<f64>) -> f64 {
-    figures.sort_by(f64::total_cmp);
-    figures[figures.len() / 2]
 }
 
 fn print(row: &mut Row, turns: u32, batches: usize) {
@@ -56,25 +44,12 @@ fn main() {
     let (turns, batches) = if is_test { (2, 1) } else { (2_000, 101) };
     println!("| program | records | nobody, ns | capture | ledger | target | met |");
     println!("|---|---|---|---|---|---|---|");
+    let row = |name, program, records, target_ns| Row { name, program, records, target_ns };
+    let both = ours::write_and_launch();
     let rows = [
-        Row {
-            name: "launch with 1 array",
-            program: ours::launch(1, false),
-            records: "a launch",
-            target_ns: 40.0,
-        },
-        Row {
-            name: "launch with 4 arrays",
-            program: ours::launch(4, false),
-            records: "a launch",
-            target_ns: 40.0,
-        },
-        Row {
-            name: "16 KiB written on the host and launched",
-            program: ours::write_and_launch(),
-            records: "a launch and a copy",
-            target_ns: 140.0,
-        },
+        row("launch with 1 array", ours::launch(1, false), "a launch", 40.0),
+        row("launch with 4 arrays", ours::launch(4, false), "a launch", 40.0),
+        row("16 KiB written on the host and launched", both, "a launch and a copy", 140.0),
     ];
     for mut row in rows {
         if filter.as_ref().is_none_or(|filter| row.name.contains(filter.as_str())) {

@@ -9,6 +9,7 @@ use std::hint::black_box;
 use resident::audit::Ledger;
 use resident::ndarray::Array1;
 use resident::{Device, Grid, InOut, Kernel, Result, SmartArray};
+use resident_overhead::median;
 use rustix::time::{ClockId, clock_gettime};
 
 /// A program, and how many records a round of it makes.
@@ -65,15 +66,12 @@ fn round_ns(row: &mut Row, rounds: u32) -> f64 {
 }
 
 fn median_ms(mut work: impl FnMut()) -> f64 {
-    let mut times: Vec<f64> = (0..11)
-        .map(|_| {
-            let start = thread_ns();
-            work();
-            (thread_ns() - start) / 1e6
-        })
-        .collect();
-    times.sort_by(f64::total_cmp);
-    times[times.len() / 2]
+    let mut time_ms = || {
+        let start = thread_ns();
+        work();
+        (thread_ns() - start) / 1e6
+    };
+    median((0..11).map(|_| time_ms()).collect())
 }
 
 fn print(row: &mut Row, records: u32) {

@@ -5,11 +5,9 @@
 //! median of their differences, and the allocations of one run. Medians are over 201 batches, which
 //! alternate between the two. `cargo bench --bench overhead_instructions` counts instructions.
 
-use std::time::Instant;
-
 use resident_allocations as allocations;
 use resident_overhead::ours::Program;
-use resident_overhead::{by_hand, ours, tiles};
+use resident_overhead::{by_hand, median, ours, tiles, time_ns};
 
 #[global_allocator]
 static ALLOCATOR: allocations::Counting = allocations::Counting;
@@ -85,19 +83,6 @@ fn tile_rows() -> impl Iterator<Item = Row> {
 struct Plan {
     turns: u32,
     batches: usize,
-}
-
-fn time_ns(program: &mut Program, turns: u32) -> f64 {
-    let start = Instant::now();
-    for _ in 0..turns {
-        program();
-    }
-    start.elapsed().as_nanos() as f64 / f64::from(turns)
-}
-
-fn median(mut figures: Vec<f64>) -> f64 {
-    figures.sort_by(f64::total_cmp);
-    figures[figures.len() / 2]
 }
 
 /// The allocations of one run in the steady state, in which tables have reached their size.

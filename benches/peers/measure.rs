@@ -4,6 +4,8 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use resident_benches::median;
+
 static QUICK: AtomicBool = AtomicBool::new(false);
 
 /// Medians, in nanoseconds for one operation.
@@ -31,11 +33,6 @@ fn time(turns: usize, operation: &mut impl FnMut()) -> f64 {
         operation();
     }
     start.elapsed().as_nanos() as f64 / turns as f64
-}
-
-pub fn median(mut figures: Vec<f64>) -> f64 {
-    figures.sort_by(f64::total_cmp);
-    figures[figures.len() / 2]
 }
 
 /// Measures one operation.

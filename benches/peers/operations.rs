@@ -9,13 +9,13 @@ use coaster::framework::IFramework;
 use coaster::frameworks::Native;
 use coaster::tensor::SharedTensor;
 use resident::ndarray::{Array2, Ix1, Ix2, Ix3, s};
-use resident::{Device, Grid, In, InOut, Kernel, SmartArray, Stream, audit};
+use resident::{Device, Grid, In, InOut, Kernel, SmartArray, SmartView, Stream, audit};
 use tracing_subscriber::layer::SubscriberExt;
 
 use crate::coaster_device::Second;
 use crate::gate::Gate;
 use crate::measure::{Row, batched, compared, difference, single, turns};
-use resident_benches::cube::{Cube, cube};
+use resident_benches::cube::{cube, launch_on_faces};
 
 pub type Operation = fn() -> Row;
 
@@ -173,31 +173,27 @@ fn create() -> Row {
 /// only queries the state.
 fn query_stale() -> Row {
     let stream = Device::cpu().stream();
-    let array = checkered(&stream);
-    let views: Vec<_> = (0..1_024)
-        .map(|turn| turn * 7919 % 16_384)
-        .map(|index| array.slice(s![2 * index + 1..2 * index + 2]))
-        .collect();
-    let mut turn = 0_usize;
-    single(100, || {
-        turn = (turn + 1) % views.len();
-        black_box(&views[turn]).prefetch(&stream).expect("valid");
-    })
+    of_valid_elements(&stream, |element| element.prefetch(&stream).expect("valid"))
 }
 
 /// The same query by `residency`, which checks every location.
 fn residency_stale() -> Row {
     let stream = Device::cpu().stream();
     let device = stream.device();
-    let array = checkered(&stream);
-    let views: Vec<_> = (0..1_024)
-        .map(|turn| turn * 7919 % 16_384)
-        .map(|index| array.slice(s![2 * index + 1..2 * index + 2]))
-        .collect();
+    of_valid_elements(&stream, |element| {
+        black_box(element.residency().on(&device));
+    })
+}
+
+/// A query of single elements that are valid on the device, beside stale ones.
+fn of_valid_elements(stream: &Stream, query: impl Fn(&SmartView<'_, u32, Ix1>)) -> Row {
+    let array = checkered(stream);
+    let places = (0..1_024).map(|turn| 2 * (turn * 7919 % 16_384));
+    let views: Vec<_> = places.map(|place| array.slice(s![place + 1..place + 2])).collect();
     let mut turn = 0_usize;
     single(100, || {
         turn = (turn + 1) % views.len();
-        black_box(black_box(&views[turn]).residency().on(&device));
+        query(black_box(&views[turn]));
     })
 }
 
@@ -213,78 +209,56 @@ fn checkered(stream: &Stream) -> SmartArray<u32, Ix1> {
 
 type Four = Kernel<(In<f32, Ix2>, In<f32, Ix2>, InOut<f32, Ix2>, InOut<f32, Ix2>)>;
 
-fn launch_four() -> Row {
-    let (gate, stream, turns) = (Gate::new(), Device::cpu().stream(), turns(200));
-    let four: Four = Kernel::new("four").host(|_grid, _arrays| ());
+/// A kernel that does nothing, with a number.
+fn launch_empty(stream: &Stream, grid: Grid, times: usize) -> impl FnMut() {
     let bare = Kernel::<(u32,)>::new("bare").host(|_grid, _scalar| ());
-    let (a, b, mut c, mut d) = (small(), small(), small(), small());
+    let stream = stream.clone();
+    move || (0..times).for_each(|_| bare.launch_on(&stream, grid, (1,)).expect("launched"))
+}
+
+/// The time for which `launch` queues, above that of so many empty launches.
+fn above_empty(
+    expected_ns: usize,
+    grid: Grid,
+    empty: usize,
+    mut launch: impl FnMut(&Stream),
+) -> Row {
+    let (gate, stream, turns) = (Gate::new(), Device::cpu().stream(), turns(expected_ns));
+    let mut launch_empty = launch_empty(&stream, grid, empty);
     difference(
-        || {
-            gate.time_queueing(&stream, turns, || {
-                four.launch_on(&stream, Grid::cover(256), (&a, &b, &mut c, &mut d))
-                    .expect("launched");
-            })
-        },
-        || {
-            gate.time_queueing(&stream, turns, || {
-                bare.launch_on(&stream, Grid::cover(256), (1,)).expect("launched");
-            })
-        },
+        || gate.time_queueing(&stream, turns, || launch(&stream)),
+        || gate.time_queueing(&stream, turns, &mut launch_empty),
     )
+}
+
+fn launch_four() -> Row {
+    let four: Four = Kernel::new("four").host(|_grid, _arrays| ());
+    let (a, b, mut c, mut d) = (small(), small(), small(), small());
+    let grid = Grid::cover(256);
+    above_empty(200, grid, 1, |stream| {
+        four.launch_on(stream, grid, (&a, &b, &mut c, &mut d)).expect("launched");
+    })
 }
 
 fn launch_bare() -> Row {
     let (gate, stream, turns) = (Gate::new(), Device::cpu().stream(), turns(100));
-    let bare = Kernel::<(u32,)>::new("bare").host(|_grid, _scalar| ());
-    batched(|| {
-        gate.time_queueing(&stream, turns, || {
-            bare.launch_on(&stream, Grid::cover(256), (1,)).expect("launched");
-        })
-    })
+    let mut launch = launch_empty(&stream, Grid::cover(256), 1);
+    batched(|| gate.time_queueing(&stream, turns, &mut launch))
 }
 
 fn launch_interior() -> Row {
-    let (gate, stream, turns) = (Gate::new(), Device::cpu().stream(), turns(1000));
     let touch = Kernel::<(InOut<u8, Ix3>,)>::new("touch").host(|_grid, _cube| ());
-    let bare = Kernel::<(u32,)>::new("bare").host(|_grid, _scalar| ());
     let mut cube = cube();
     let mut interior = cube.slice_mut(s![1..1023, 1..1023, 1..1023]);
-    difference(
-        || {
-            gate.time_queueing(&stream, turns, || {
-                touch.launch_on(&stream, Grid::cover(1), (&mut interior,)).expect("launched");
-            })
-        },
-        || {
-            gate.time_queueing(&stream, turns, || {
-                bare.launch_on(&stream, Grid::cover(1), (1,)).expect("launched");
-            })
-        },
-    )
+    above_empty(1000, Grid::cover(1), 1, |stream| {
+        touch.launch_on(stream, Grid::cover(1), (&mut interior,)).expect("launched");
+    })
 }
 
 fn launch_faces() -> Row {
-    let (gate, stream, turns) = (Gate::new(), Device::cpu().stream(), turns(5000));
     let touch = Kernel::<(InOut<u8, Ix2>,)>::new("touch").host(|_grid, _face| ());
-    let bare = Kernel::<(u32,)>::new("bare").host(|_grid, _scalar| ());
     let mut cube = cube();
-    let launch_all = |cube: &mut Cube| {
-        let launch = |face: &mut resident::SmartViewMut<'_, u8, Ix2>| {
-            touch.launch_on(&stream, Grid::cover(1), (face,)).expect("launched");
-        };
-        launch(&mut cube.slice_mut(s![0, .., ..]));
-        launch(&mut cube.slice_mut(s![1023, .., ..]));
-        launch(&mut cube.slice_mut(s![.., 0, ..]));
-        launch(&mut cube.slice_mut(s![.., 1023, ..]));
-        launch(&mut cube.slice_mut(s![.., .., 0]));
-        launch(&mut cube.slice_mut(s![.., .., 1023]));
-    };
-    let six_bare =
-        || (0..6).for_each(|_| bare.launch_on(&stream, Grid::cover(1), (1,)).expect("launched"));
-    difference(
-        || gate.time_queueing(&stream, turns, || launch_all(&mut cube)),
-        || gate.time_queueing(&stream, turns, six_bare),
-    )
+    above_empty(5000, Grid::cover(1), 6, |stream| launch_on_faces(&touch, &mut cube, stream))
 }
 
 fn host_in_capture() -> Row {

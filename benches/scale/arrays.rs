@@ -4,6 +4,7 @@ use std::hint::black_box;
 
 use resident::ndarray::Ix1;
 use resident::{Device, Emulation, Grid, InOut, Kernel, SmartArray};
+use resident_benches::median;
 
 use crate::gate::Gate;
 use crate::{Line, median_ns};
@@ -42,10 +43,9 @@ fn launch(count: usize) -> f64 {
             kernel.launch_on(&stream, Grid::cover(1), (&mut array,)).expect("launched");
         })
     };
-    let mut times: Vec<f64> = (0..51).map(|_| queue()).collect();
-    times.sort_by(f64::total_cmp);
+    let time = median((0..51).map(|_| queue()).collect());
     drop(arrays);
-    times[25]
+    time
 }
 
 fn guard(count: usize) -> f64 {

@@ -4,49 +4,49 @@ use std::time::Instant;
 
 use resident::ndarray::{Ix1, Ix2, s};
 use resident::{Device, Grid, In, Kernel, SmartArray, Stream};
+use resident_benches::median;
+use resident_benches::tiles::scattered;
 
-use crate::{Line, scattered};
+use crate::{Line, Operation};
 
 const COUNTS: &[usize] = &[1, 100, 1_000, 10_000, 100_000, 1_000_000];
 const SIDE: usize = 2_048;
 
+/// Of the elements of the diagonal.
+const DIAGONAL: &[usize] = &[1, 100, 1_000, 2_048];
+const PARTS: &[usize] = &[1, 1_000, 4_000, 16_000, 64_000];
+
 pub const LINES: &[Line] = &[
-    Line {
-        name: "write of one scattered element of 2,048² on the host, after n others",
-        sizes: COUNTS,
-        operation: |count| write(count, Pattern::Scattered).0,
-    },
-    Line {
-        name: "launch after n scattered writes, in copies of the whole array (× 1,000 µs)",
-        sizes: COUNTS,
-        operation: |count| write(count, Pattern::Scattered).1,
-    },
-    Line {
-        name: "launch after n writes of every second element, in copies of the whole array",
-        sizes: COUNTS,
-        operation: |count| write(count, Pattern::Striped).1,
-    },
-    Line {
-        name: "launch after n writes along the diagonal, in copies of the whole array",
-        sizes: &[1, 100, 1_000, 2_048],
-        operation: |count| write(count, Pattern::Diagonal).1,
-    },
-    Line {
-        name: "write of every second element on the host, after n others",
-        sizes: COUNTS,
-        operation: |count| write(count, Pattern::Striped).0,
-    },
-    Line {
-        name: "write of an element of the diagonal on the host, after n others",
-        sizes: &[1, 100, 1_000, 2_048],
-        operation: |count| write(count, Pattern::Diagonal).0,
-    },
-    Line {
-        name: "fill of a part with a value of its own, n parts",
-        sizes: &[1, 1_000, 4_000, 16_000, 64_000],
-        operation: fill,
-    },
+    line("write of one scattered element of 2,048² on the host, after n others", COUNTS, |count| {
+        write(count, Pattern::Scattered).0
+    }),
+    line(
+        "launch after n scattered writes, in copies of the whole array (× 1,000 µs)",
+        COUNTS,
+        |count| write(count, Pattern::Scattered).1,
+    ),
+    line(
+        "launch after n writes of every second element, in copies of the whole array",
+        COUNTS,
+        |count| write(count, Pattern::Striped).1,
+    ),
+    line(
+        "launch after n writes along the diagonal, in copies of the whole array",
+        DIAGONAL,
+        |count| write(count, Pattern::Diagonal).1,
+    ),
+    line("write of every second element on the host, after n others", COUNTS, |count| {
+        write(count, Pattern::Striped).0
+    }),
+    line("write of an element of the diagonal on the host, after n others", DIAGONAL, |count| {
+        write(count, Pattern::Diagonal).0
+    }),
+    line("fill of a part with a value of its own, n parts", PARTS, fill),
 ];
+
+const fn line(name: &'static str, sizes: &'static [usize], operation: Operation) -> Line {
+    Line { name, sizes, operation }
+}
 
 #[derive(Clone, Copy)]
 enum Pattern {
@@ -105,9 +105,4 @@ fn fill(count: usize) -> f64 {
         array.slice_mut(s![2 * part..2 * part + 2]).fill(part as u32 + 1).expect("filled");
     }
     start.elapsed().as_nanos() as f64 / count as f64
-}
-
-fn median(mut times: Vec<f64>) -> f64 {
-    times.sort_by(f64::total_cmp);
-    times[times.len() / 2]
 }

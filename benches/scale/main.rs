@@ -21,6 +21,8 @@ mod tiles;
 
 use std::time::Instant;
 
+use resident_benches::median;
+
 /// Measures an operation at a size: nanoseconds for one.
 type Operation = fn(size: usize) -> f64;
 
@@ -58,28 +60,10 @@ fn print<'a>(line: &Line, sizes: impl Iterator<Item = &'a usize>) {
 
 /// The median over `batches` of the time that one of `turns` calls takes.
 pub fn median_ns(batches: usize, turns: usize, mut operation: impl FnMut(usize)) -> f64 {
-    let mut times: Vec<f64> = (0..batches)
-        .map(|batch| {
-            let start = Instant::now();
-            for turn in 0..turns {
-                operation(batch * turns + turn);
-            }
-            start.elapsed().as_nanos() as f64 / turns as f64
-        })
-        .collect();
-    times.sort_by(f64::total_cmp);
-    times[times.len() / 2]
-}
-
-/// A fixed order of the numbers below `count` that looks random.
-pub fn scattered(count: usize) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..count).collect();
-    let mut state = 0x2545_F491_4F6C_DD1D_u64;
-    for last in (1..count).rev() {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        order.swap(last, (state % (last as u64 + 1)) as usize);
-    }
-    order
+    let mut time = |batch: usize| {
+        let start = Instant::now();
+        (0..turns).for_each(|turn| operation(batch * turns + turn));
+        start.elapsed().as_nanos() as f64 / turns as f64
+    };
+    median((0..batches).map(|batch| time(batch)).collect())
 }

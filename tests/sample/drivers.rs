@@ -4,6 +4,8 @@
 
 #[path = "../drivers/cuda/cudarc_interop/bench.rs"]
 mod bench;
+#[path = "../drivers/gpu_audit/body_on_gpu.rs"]
+mod body_on_gpu;
 #[path = "../drivers/cuda/cudarc_interop/captures.rs"]
 mod captures;
 #[path = "../drivers/cuda/deaths_and_races.rs"]
@@ -25,4 +27,5 @@ mod side_by_side;
 #[path = "../drivers/cuda/cudarc_interop/streams.rs"]
 mod streams;
 
+use support::audited::{document_of, ones, report_of};
 use support::bodies::one as grid;

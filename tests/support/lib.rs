@@ -1,6 +1,7 @@
 //! Helpers that the test suites share.
 
 pub mod assert_says;
+pub mod audited;
 pub mod block_on;
 pub mod bodies;
 pub mod cases;

@@ -31,12 +31,8 @@ pub fn measure(session: &Session, report: &mut Report) -> Outcome {
         }),
     ]);
     let figures = [0, 1].map(|index| measured[index].figure(|took| took.finish_s));
-    report.compare(
-        format!("{side} x {side} unknowns"),
-        "cudarc, by hand",
-        figures,
-        Target::Ratio(1.05),
-    );
+    let work = format!("{side} x {side} unknowns");
+    report.compare(work, "cudarc, by hand", figures, Target::Ratio(1.05));
     let [ours, theirs] = seen.map(|seen| seen.get());
     let text = |solved: Option<Solved>| {
         solved.map_or("nothing".to_owned(), |solved| {
@@ -48,12 +44,8 @@ pub fn measure(session: &Session, report: &mut Report) -> Outcome {
         format!("{}; {}", text(ours), text(theirs)),
         Some(ours.is_some() && ours == theirs),
     );
-    let lines = PROGRAMS.map(lines_of_code);
-    report.add_fact(
-        "lines of code without comments",
-        format!("{}; by hand {}", lines[0], lines[1]),
-        None,
-    );
+    let [ours, theirs] = PROGRAMS.map(lines_of_code);
+    report.add_fact("lines of code without comments", format!("{ours}; by hand {theirs}"), None);
     Ok(())
 }
 

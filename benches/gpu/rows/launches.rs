@@ -36,18 +36,11 @@ pub fn measure(session: &Session, report: &mut Report) -> Outcome {
         ];
         let measured = session.measure(contenders);
         let figures = |part: fn(&Took) -> f64| [measured[0].figure(part), measured[1].figure(part)];
-        report.compare(
-            format!("a launch with {arrays} arrays: queueing"),
-            session.by_hand(),
-            figures(|took| took.queue_s),
-            TARGET,
-        );
-        report.compare(
-            format!("a launch with {arrays} arrays: total"),
-            session.by_hand(),
-            figures(|took| took.finish_s),
-            TARGET,
-        );
+        let (queueing, total) = (figures(|took| took.queue_s), figures(|took| took.finish_s));
+        for (part, figures) in [("queueing", queueing), ("total", total)] {
+            let work = format!("a launch with {arrays} arrays: {part}");
+            report.compare(work, session.by_hand(), figures, TARGET);
+        }
     }
     Ok(())
 }

@@ -43,11 +43,8 @@ pub fn measure(session: &Session, report: &mut Report) -> Outcome {
             }
         }
     }
-    untouched(
-        session,
-        report,
-        sizes.iter().copied().filter(|len_bytes| *len_bytes <= 256 * MIB).max().unwrap_or(MIB),
-    );
+    let largest = sizes.into_iter().filter(|len_bytes| *len_bytes <= 256 * MIB).max();
+    untouched(session, report, largest.unwrap_or(MIB));
     Ok(())
 }
 
@@ -64,7 +61,8 @@ fn compare(report: &mut Report, measured: &[Measured], len_bytes: u64, way: Way)
         [(1, "plain synchronous copies", plain), (2, "pinned, asynchronous", locked)]
     {
         let figures = [0, theirs].map(|index| measured[index].figure(|took: &Took| took.finish_s));
-        report.compare_bytes((work.clone(), way.moved_bytes(len_bytes)), against, figures, target);
+        let line = report.compare(work.clone(), against, figures, target);
+        line.len_bytes = Some(way.moved_bytes(len_bytes));
     }
 }
 
@@ -125,12 +123,8 @@ fn untouched(session: &Session, report: &mut Report, len_bytes: u64) {
         ]);
         let figures = [0, 1].map(|index| measured[index].figure(|took| took.finish_s));
         let work = format!("{} {}, untouched", size_text(len_bytes), way.name());
-        report.compare_bytes(
-            (work, len_bytes),
-            "plain synchronous copies, untouched",
-            figures,
-            Target::None,
-        );
+        let against = "plain synchronous copies, untouched";
+        report.compare(work, against, figures, Target::None).len_bytes = Some(len_bytes);
     }
 }
 

@@ -33,21 +33,14 @@ pub fn measure(session: &Session, report: &mut Report) -> Outcome {
     for (index, theirs) in measured.iter().enumerate().skip(1) {
         let target = if index == longest { Target::Speed(0.9) } else { Target::None };
         let figures = [&measured[0], theirs].map(|measured| measured.figure(|took| took.finish_s));
-        report.compare(
-            format!("{} photographs, overlapped", album.count),
-            theirs.name,
-            figures,
-            target,
-        );
+        let work = format!("{} photographs, overlapped", album.count);
+        report.compare(work, theirs.name, figures, target);
     }
     let one_by_one = album.process_one_by_one()?;
     for (who, results) in ["ours", "by hand"].into_iter().zip(&album.first_results) {
-        let (results, compared) = (results.borrow(), one_by_one.len().to_string());
-        report.add_fact(
-            format!("the first results are the same as without overlapping: {who}"),
-            compared,
-            Some(*results == one_by_one),
-        );
+        let work = format!("the first results are the same as without overlapping: {who}");
+        let is_same = *results.borrow() == one_by_one;
+        report.add_fact(work, one_by_one.len().to_string(), Some(is_same));
     }
     Ok(())
 }
@@ -102,27 +95,27 @@ impl Album {
 }
 
 fn overlapped(album: &Rc<Album>) -> Outcome<Run<'static>> {
-    let album = Rc::clone(album);
-    Ok(Box::new(move || {
-        let photos = album.photos();
-        let work = || {
-            *album.first_results[0].borrow_mut() = album.studio.process(photos, VARIATIONS)?;
-            Ok(())
-        };
-        timed(work, || Ok(()))
-    }))
+    let studio = Rc::clone(album);
+    Ok(processing(album, 0, move |photos| studio.studio.process(photos, VARIATIONS)))
 }
 
 fn overlapped_by_hand(album: &Rc<Album>) -> Outcome<Run<'static>> {
-    let (album, mut studio) = (Rc::clone(album), by_hand::Studio::new(album.variations[0].dim())?);
-    Ok(Box::new(move || {
+    let mut studio = by_hand::Studio::new(album.variations[0].dim())?;
+    Ok(processing(album, 1, move |photos| studio.process(photos, VARIATIONS)))
+}
+
+/// Processes all photographs, and keeps the first results.
+fn processing(
+    album: &Rc<Album>,
+    who: usize,
+    mut process: impl FnMut(Vec<Array3<u8>>) -> Outcome<Vec<Array3<u8>>> + 'static,
+) -> Run<'static> {
+    let album = Rc::clone(album);
+    Box::new(move || {
         let photos = album.photos();
-        let work = || {
-            *album.first_results[1].borrow_mut() = studio.process(photos, VARIATIONS)?;
-            Ok(())
-        };
+        let work = || process(photos).map(|first| *album.first_results[who].borrow_mut() = first);
         timed(work, || Ok(()))
-    }))
+    })
 }
 
 /// All photographs are already on the device, and no result is downloaded.

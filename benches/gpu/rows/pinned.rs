@@ -55,12 +55,11 @@ const MIB: u64 = 1 << 20;
 const LARGE_BYTES: u64 = 16 * MIB;
 
 pub fn measure(session: &Session, report: &mut Report) -> Outcome {
-    let sizes = sizes(
-        session,
-        report,
-        &[KIB, 16 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB, 256 * MIB, 1 << 30],
-    )?;
+    let all = [KIB, 16 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB, 256 * MIB, 1 << 30];
+    let sizes = sizes(session, report, &all)?;
     session.expect(sizes.len() * WAYS.len());
+    let allocated_by = session
+        .either("asynchronous copies, `cuMemHostAlloc`", "asynchronous copies, `hipHostMalloc`");
     for len_bytes in sizes {
         let ours = pair(session, len_bytes);
         let [allocated, registered] =
@@ -78,27 +77,14 @@ pub fn measure(session: &Session, report: &mut Report) -> Outcome {
             let least = if way == Way::Both { 0.95 } else { 0.97 };
             let target = if len_bytes >= LARGE_BYTES { Target::Speed(least) } else { Target::None };
             let work = format!("{} {}", size_text(len_bytes), way.name());
-            for (theirs, against, target) in [
-                (
-                    1,
-                    session.either(
-                        "asynchronous copies, `cuMemHostAlloc`",
-                        "asynchronous copies, `hipHostMalloc`",
-                    ),
-                    Target::None,
-                ),
-                // Ours is registered too. The driver may back memory that it allocates by larger
-                // pages.
-                (2, "the same, registered memory", target),
-            ] {
+            // Ours is registered too. The driver may back memory that it allocates by larger pages.
+            let against =
+                [(1, allocated_by, Target::None), (2, "the same, registered memory", target)];
+            for (theirs, against, target) in against {
                 let figures =
                     [0, theirs].map(|index| measured[index].figure(|took: &Took| took.finish_s));
-                report.compare_bytes(
-                    (work.clone(), way.moved_bytes(len_bytes)),
-                    against,
-                    figures,
-                    target,
-                );
+                let line = report.compare(work.clone(), against, figures, target);
+                line.len_bytes = Some(way.moved_bytes(len_bytes));
             }
         }
     }

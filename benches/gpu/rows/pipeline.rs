@@ -49,11 +49,8 @@ fn case(session: &Session, report: &mut Report, (len, times): (usize, usize), mo
         (0, 6, Target::None),
     ];
     for (ours, theirs, target) in pairs {
-        let work = format!(
-            "{KERNELS} kernels over {}: {}",
-            size_text(4 * len as u64),
-            measured[ours].name
-        );
+        let (size, name) = (size_text(4 * len as u64), measured[ours].name);
+        let work = format!("{KERNELS} kernels over {size}: {name}");
         let figures = [ours, theirs].map(|index| measured[index].figure(|took| took.finish_s));
         report.compare(work, measured[theirs].name, figures, target);
     }
@@ -82,16 +79,10 @@ fn ours(session: &Session, len: usize, times: usize, is_pinned: bool) -> Outcome
         let turn = || {
             change(&mut x.host_mut()?[0]);
             for _ in 0..KERNELS / 2 {
-                kernel.launch_on(
-                    &stream,
-                    cover(len),
-                    (NUMBERS.0, NUMBERS.1, &x, &mut y, len as u64),
-                )?;
-                kernel.launch_on(
-                    &stream,
-                    cover(len),
-                    (NUMBERS.0, NUMBERS.1, &y, &mut x, len as u64),
-                )?;
+                let there = (NUMBERS.0, NUMBERS.1, &x, &mut y, len as u64);
+                kernel.launch_on(&stream, cover(len), there)?;
+                let back = (NUMBERS.0, NUMBERS.1, &y, &mut x, len as u64);
+                kernel.launch_on(&stream, cover(len), back)?;
             }
             check(x.host()?[0])
         };

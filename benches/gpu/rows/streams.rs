@@ -27,12 +27,8 @@ pub fn measure(session: &Session, report: &mut Report) -> Outcome {
         let figures = [0, theirs].map(|index| measured[index].figure(|took| took.finish_s));
         report.compare("a round of 5 launches: total", measured[theirs].name, figures, target);
         let figures = [0, theirs].map(|index| measured[index].figure(|took| took.queue_s));
-        report.compare(
-            "a round of 5 launches: queueing",
-            measured[theirs].name,
-            figures,
-            Target::None,
-        );
+        let work = "a round of 5 launches: queueing";
+        report.compare(work, measured[theirs].name, figures, Target::None);
     }
     let figure = correct(session);
     report.add_fact("each reader sees the value of its round", figure.1, Some(figure.0));
@@ -55,10 +51,8 @@ fn correct(session: &Session) -> (bool, String) {
         }
         Ok(())
     });
-    (
-        outcome.is_ok(),
-        outcome.map_or_else(|fault| fault.to_string(), |()| format!("{rounds} rounds")),
-    )
+    let is_right = outcome.is_ok();
+    (is_right, outcome.map_or_else(|fault| fault.to_string(), |()| format!("{rounds} rounds")))
 }
 
 struct Ours {
@@ -76,24 +70,15 @@ impl Ours {
         let outputs = all.split_off(3);
         let inputs = all.split_off(1);
         let shared = all.pop().ok_or_else(|| Fault::new("there is no array"))?;
-        Ok(Self {
-            streams: session.streams(STREAMS)?,
-            writer: ours::touch1(),
-            reader: ours::touch4(),
-            shared,
-            inputs,
-            outputs,
-        })
+        let (streams, writer, reader) = (session.streams(STREAMS)?, ours::touch1(), ours::touch4());
+        Ok(Self { streams, writer, reader, shared, inputs, outputs })
     }
 
     fn round(&mut self) -> Outcome {
         self.writer.launch_on(&self.streams[0], one_block(), (&mut self.shared,))?;
         for (stream, output) in self.streams.iter().zip(&mut self.outputs) {
-            self.reader.launch_on(
-                stream,
-                one_block(),
-                (&self.shared, &self.inputs[0], &self.inputs[1], output),
-            )?;
+            let arguments = (&self.shared, &self.inputs[0], &self.inputs[1], output);
+            self.reader.launch_on(stream, one_block(), arguments)?;
         }
         Ok(())
     }
@@ -103,11 +88,8 @@ fn ours_run(session: &Session) -> Outcome<Run<'static>> {
     let (mut ours, rounds) = (Ours::new(session)?, session.size(200, 5));
     let streams = ours.streams.clone();
     Ok(Box::new(move || {
-        timed_each(
-            rounds,
-            || ours.round(),
-            || Ok(streams.iter().try_for_each(Stream::synchronize)?),
-        )
+        let finish = || Ok(streams.iter().try_for_each(Stream::synchronize)?);
+        timed_each(rounds, || ours.round(), finish)
     }))
 }
 
@@ -130,15 +112,8 @@ impl Theirs {
         let (shared, inputs) = (zeros()?, [zeros()?, zeros()?]);
         let outputs = (0..STREAMS).map(|_| zeros()).collect::<Outcome<_>>()?;
         twin.context.synchronize()?;
-        Ok(Self {
-            writer: twin.function("touch1")?,
-            reader: twin.function("touch4")?,
-            streams,
-            shared,
-            inputs,
-            outputs,
-            twin,
-        })
+        let (writer, reader) = (twin.function("touch1")?, twin.function("touch4")?);
+        Ok(Self { writer, reader, streams, shared, inputs, outputs, twin })
     }
 
     fn write(&mut self) -> Outcome {

@@ -4,35 +4,18 @@
 use std::time::Duration;
 
 use resident::audit::{self, Document, DocumentRecord};
-use resident::{CudaSource, Device, InOut, Kernel, Result, SmartArray};
-use resident_stand_in::{Access, Length, Parameter, Settings, load, register, take_calls};
+use resident::{Device, InOut, Kernel, Result, SmartArray};
+use resident_stand_in::{Settings, take_calls};
 use support::own_process;
 
-use crate::grid;
-
-const PTX: &str = "
-.version 8.0
-.target sm_80
-.address_size 64
-.visible .entry pause(
-	.param .u64 pause_param_0
-)
-{ ret; }
-";
+use crate::body_on_gpu::device_with;
+use crate::{document_of, grid, ones, report_of};
 
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// A kernel that takes 5 ms, on the stand-in driver's device.
 fn gpu() -> Result<(Device, Kernel<(InOut<f32>,)>)> {
-    load(Settings::new()).expect("the stand-in driver loads");
-    let memory = Parameter::Pointer { access: Access::ReadWrite, length: Length::ToEnd };
-    register("pause", &[memory], |_launch| {
-        std::thread::sleep(PAUSE);
-        Ok(())
-    });
-    // SAFETY: the function above accesses nothing.
-    let kernel = unsafe { Kernel::new("pause").cuda(CudaSource::ptx(PTX)) };
-    Ok((Device::cuda(0)?, kernel))
+    device_with(Settings::new(), || std::thread::sleep(PAUSE))
 }
 
 /// The name or the direction, and the times of each launch and copy.
@@ -54,7 +37,7 @@ fn times(document: &Document) -> Vec<(&str, Option<(u64, u64)>)> {
 fn work(device: &Device, kernel: &Kernel<(InOut<f32>,)>) -> Result<()> {
     for len in [100, 200_000] {
         let stream = device.new_stream()?;
-        let mut array = SmartArray::from(vec![1.0_f32; len]);
+        let mut array = ones(len);
         kernel.launch_on(&stream, grid(), (&mut array,))?;
         array.host().map(drop)?;
     }
@@ -66,15 +49,13 @@ fn launches_and_copies_have_the_times_of_the_device_while_a_guard_lives() -> Res
     own_process!();
     let (device, kernel) = gpu()?;
     work(&device, &kernel)?;
-    let (outcome, report) = audit::capture(|| {
+    let document = document_of(|| {
         let _guard = audit::time_device(&device)?;
         work(&device, &kernel)
-    });
-    outcome?;
-    let document = report.to_document();
+    })?;
     let times = times(&document);
     let names: Vec<_> = times.iter().map(|(name, _)| *name).collect();
-    assert_eq!(names, ["to_device", "pause", "to_host"].repeat(2));
+    assert_eq!(names, ["to_device", "waits", "to_host"].repeat(2));
     let (mut first_ns, mut last_ns) = (None, 0);
     for (name, work) in times {
         let (started_ns, finished_ns) = work.unwrap_or_else(|| panic!("{name}: {document:?}"));
@@ -84,7 +65,7 @@ fn launches_and_copies_have_the_times_of_the_device_while_a_guard_lives() -> Res
         let first_ns = *first_ns.get_or_insert(started_ns);
         let end_ns = first_ns + document.duration_ns + 100_000;
         assert!((started_ns..=end_ns).contains(&finished_ns), "{name} until {finished_ns}");
-        if name == "pause" {
+        if name == "waits" {
             let took = Duration::from_nanos(finished_ns - started_ns);
             let all = Duration::from_nanos(document.duration_ns);
             assert!((PAUSE..=all).contains(&took), "{took:?} of {all:?}");
@@ -101,11 +82,10 @@ fn without_a_guard_there_are_no_times_and_no_events() -> Result<()> {
     work(&device, &kernel)?;
     let timed_events = |work: &dyn Fn() -> Result<()>| -> Result<(usize, Document)> {
         take_calls();
-        let (outcome, report) = audit::capture(work);
-        outcome?;
+        let document = document_of(work)?;
         let is_record = |name: &str| name.starts_with("cuEventRecord");
         let records = take_calls().into_iter().filter(|call| is_record(&call.name)).count();
-        Ok((records, report.to_document()))
+        Ok((records, document))
     };
     let (before, untimed) = timed_events(&|| work(&device, &kernel))?;
     assert!(times(&untimed).iter().all(|(_, times)| times.is_none()), "{untimed:?}");
@@ -120,24 +100,23 @@ fn without_a_guard_there_are_no_times_and_no_events() -> Result<()> {
 
 #[test]
 fn a_program_that_only_copies_has_the_times_of_all_its_copies() -> Result<()> {
-    const COPIES: usize = 20_000;
+    // More than there are times that wait to be read.
+    const COPIES: usize = 17_000;
     own_process!();
     let (device, _) = gpu()?;
     let stream = device.stream();
-    let mut array = SmartArray::from(vec![1_u32; 4]);
-    let (outcome, report) = audit::capture(|| {
+    let mut arrays: Vec<_> = (0..100).map(|_| ones(4)).collect();
+    let document = document_of(|| {
         let _guard = audit::time_device(&device)?;
-        for _ in 0..COPIES / 100 {
-            for _ in 0..100 {
-                array.host_mut()?[0] += 1;
+        for _ in 0..COPIES / arrays.len() {
+            for array in &mut arrays {
+                array.host_mut()?[0] += 1.0;
                 array.prefetch(&stream)?;
             }
             stream.synchronize()?;
         }
         Ok(())
-    });
-    outcome?;
-    let document = report.to_document();
+    })?;
     let times = times(&document);
     let timed = times.iter().filter(|(_, times)| times.is_some()).count();
     assert_eq!((times.len(), timed), (COPIES, COPIES));
@@ -149,13 +128,11 @@ fn the_hosts_wait_for_a_device_of_another_kind_is_recorded() -> Result<()> {
     own_process!();
     let (device, kernel) = gpu()?;
     let (stream, other) = (device.stream(), Device::cpu().new_stream()?);
-    let mut array = SmartArray::from(vec![1.0_f32; 4]);
-    let (outcome, report) = audit::capture(|| {
+    let mut array = ones(4);
+    let document = document_of(|| {
         kernel.launch_on(&stream, grid(), (&mut array,))?;
         other.wait(&stream.record()?)
-    });
-    outcome?;
-    let document = report.to_document();
+    })?;
     let waits = document.records.iter().filter_map(|record| match record {
         DocumentRecord::Wait { device, site, reason, .. } => Some((device, site, reason)),
         _ => None,
@@ -171,12 +148,11 @@ fn the_hosts_wait_for_a_device_of_another_kind_is_recorded() -> Result<()> {
 #[test]
 fn embedded_devices_need_no_guard() -> Result<()> {
     let device = support::lab::lab();
-    let (outcome, report) = audit::capture(|| {
+    let report = report_of(|| {
         let _guard = audit::time_device(&device)?;
         SmartArray::from(vec![1_u8; 10]).prefetch(&device.stream())?;
         device.synchronize()
-    });
-    outcome?;
+    })?;
     assert!(times(&report.to_document())[0].1.is_some());
     Ok(())
 }

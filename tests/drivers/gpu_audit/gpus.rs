@@ -3,15 +3,12 @@
 
 use std::{env, fs};
 
-use resident::audit::{self, DocumentRecord, Report};
+use resident::audit::DocumentRecord;
 use resident::{Device, Result, SmartArray};
 use support::own_process;
 use support::test_name;
 
-fn report(work: impl FnOnce() -> Result<()>) -> Result<Report> {
-    let (outcome, report) = audit::capture(work);
-    outcome.map(|()| report)
-}
+use crate::{document_of, report_of};
 
 /// Memory is pageable or not only for GPUs.
 #[test]
@@ -37,7 +34,7 @@ fn copies_of_pageable_memory_that_a_gpu_needs_again_and_again() -> Result<()> {
                 frame.gpu_on(&stream).map(drop)
             })
         };
-        let seen = report(work)?;
+        let seen = report_of(work)?;
         let records = seen.to_document().records.into_iter();
         let host_ns = records.filter_map(|record| match record {
             DocumentRecord::Copy { host_ns, .. } => host_ns,
@@ -69,7 +66,7 @@ fn a_copy_in_chunks_is_queued_with_its_first_chunk() -> Result<()> {
     array.prefetch(&stream)?;
     stream.synchronize()?;
     array.host_mut()?[0] = 2;
-    let document = report(|| array.prefetch(&stream))?.to_document();
+    let document = document_of(|| array.prefetch(&stream))?;
     let is_copy = |record: &&DocumentRecord| matches!(record, DocumentRecord::Copy { .. });
     let copies: Vec<_> = document.records.iter().filter(is_copy).collect();
     let [DocumentRecord::Copy { queued_ns, bytes, host_ns, is_pageable, .. }] = &copies[..] else {
@@ -91,7 +88,7 @@ fn uses_on_foreign_streams() -> Result<()> {
     let foreign = gpu.cuda_context()?.new_stream().expect("a stream");
     let mut theirs = foreign.alloc_zeros::<f32>(10).expect("there is memory");
     let arrays = ["lent once", "lent twice"].map(|name| SmartArray::ones(10).named(name));
-    let report = report(|| {
+    let report = report_of(|| {
         for index in [0, 1, 1] {
             let guard = arrays[index].gpu_on(&stream)?;
             foreign.memcpy_dtod(&guard, &mut theirs).expect("queued");

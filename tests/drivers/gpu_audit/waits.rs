@@ -1,27 +1,17 @@
 //! Waits of the host for a device of another kind that still uses an array, on the stand-in driver.
 //! Each test has its own process, because the driver belongs to one.
 
-use resident::audit::{self, Document, DocumentRecord};
+use resident::audit::{Document, DocumentRecord};
 use resident::ndarray::Ix1;
 use resident::{
-    CudaSource, Device, DeviceArray, Emulation, InOut, Kernel, MappedArray, Result, SmartArray,
-    Stream,
+    Device, DeviceArray, Emulation, InOut, Kernel, MappedArray, Result, SmartArray, Stream,
 };
-use resident_stand_in::{Access, Length, Parameter, Settings, load, register};
+use resident_stand_in::Settings;
 use support::bodies::Gate;
 use support::own_process;
 
-use crate::{double, grid};
-
-const PTX: &str = "
-.version 8.0
-.target sm_80
-.address_size 64
-.visible .entry gated(
-	.param .u64 gated_param_0
-)
-{ ret; }
-";
+use crate::body_on_gpu::device_with;
+use crate::{document_of, double, grid, ones};
 
 /// The stand-in driver's device, and a kernel that waits at the gate there.
 fn gpu(gate: &Gate) -> Result<(Device, Kernel<(InOut<f32>,)>)> {
@@ -29,16 +19,8 @@ fn gpu(gate: &Gate) -> Result<(Device, Kernel<(InOut<f32>,)>)> {
 }
 
 fn gpu_with(settings: Settings, gate: &Gate) -> Result<(Device, Kernel<(InOut<f32>,)>)> {
-    load(settings).expect("the stand-in driver loads");
-    let memory = Parameter::Pointer { access: Access::ReadWrite, length: Length::ToEnd };
     let gate = gate.clone();
-    register("gated", &[memory], move |_launch| {
-        gate.pass();
-        Ok(())
-    });
-    // SAFETY: the function above accesses nothing.
-    let kernel = unsafe { Kernel::new("gated").cuda(CudaSource::ptx(PTX)) };
-    Ok((Device::cuda(0)?, kernel))
+    device_with(settings, move || gate.pass())
 }
 
 /// The device, the stream, the reason and the line of each wait.
@@ -57,9 +39,7 @@ fn waits(document: &Document) -> Vec<(&str, u32, &str, &str)> {
 /// call of this file.
 #[track_caller]
 fn assert_waits_for(stream: &Stream, access: impl FnOnce() -> Result<()>) {
-    let (outcome, report) = audit::capture(access);
-    outcome.expect("nothing fails");
-    let document = report.to_document();
+    let document = document_of(access).expect("nothing fails");
     let (waits, device) = (waits(&document), stream.device().name());
     let [(waited_for, number, reason, site)] = waits[..] else { panic!("one wait: {waits:?}") };
     assert_eq!((waited_for, number, reason), (&*device, 0, "contents"));
@@ -83,7 +63,7 @@ fn copy_back_from(embedded: &Stream, array: &mut SmartArray<f32, Ix1>) -> Result
 fn the_host_reads_from_a_gpu_what_an_embedded_device_still_copies_back() -> Result<()> {
     own_process!();
     let ((gpu, _), embedded) = (gpu(&Gate::default())?, waiting());
-    let mut array = SmartArray::from(vec![1.0_f32; LEN]);
+    let mut array = ones(LEN);
     copy_back_from(&embedded, &mut array)?;
     drop(array.gpu_overwrite_on(&gpu.stream())?);
     // Else the older download could overwrite the newer one.
@@ -108,7 +88,7 @@ fn a_copy_overwrites_pinned_memory_to_which_an_embedded_device_still_copies() ->
     own_process!();
     let ((gpu, _), embedded) = (gpu(&Gate::default())?, waiting());
     let (stream, own) = (gpu.stream(), DeviceArray::<f32, _>::zeros_on(&gpu.stream(), LEN)?);
-    let mut array = SmartArray::from(vec![1.0_f32; LEN]);
+    let mut array = ones(LEN);
     array.page_lock()?;
     copy_back_from(&embedded, &mut array)?;
     assert_waits_for(&embedded, || own.copy_to_pinned_on(&stream, &mut array));
@@ -122,7 +102,7 @@ fn an_embedded_device_reads_what_a_gpu_still_writes() -> Result<()> {
     gate.open();
     // Its work runs only when a thread waits for it.
     let (gpu, kernel) = gpu_with(Settings::new().seed(1), &gate)?;
-    let (stream, mut array) = (gpu.stream(), SmartArray::from(vec![1.0_f32; LEN]));
+    let (stream, mut array) = (gpu.stream(), ones(LEN));
     kernel.launch_on(&stream, grid(), (&mut array,))?;
     assert_waits_for(&stream, || array.prefetch(&waiting()));
     Ok(())

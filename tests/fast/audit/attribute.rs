@@ -1,11 +1,13 @@
 //! `#[resident::budget]`.
 
-use resident::{Result, SmartArray};
+use resident::Result;
 use support::lab::lab;
+
+use crate::ones;
 
 #[resident::budget(to_device = 40, to_host = 0)]
 fn uploads(len: usize) -> Result<usize> {
-    let array = SmartArray::from(vec![1.0_f32; len]);
+    let array = ones(len);
     Ok(array.gpu_on(&lab().stream())?.len())
 }
 
@@ -50,5 +52,5 @@ fn a_function_over_its_budget_panics_with_the_line_that_spent_it() {
     let payload = outcome.expect_err("44 bytes");
     let text = payload.downcast_ref::<String>().expect("a message");
     let spent = "44 bytes to_device of at most 40";
-    assert!(text.contains(spent) && text.contains("attribute.rs:9:"), "{text}");
+    assert!(text.contains(spent) && text.contains("attribute.rs:11:"), "{text}");
 }

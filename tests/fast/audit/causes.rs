@@ -3,36 +3,18 @@
 
 use std::sync::mpsc;
 
-use resident::audit::{self, Finding, Report};
+use resident::audit::{self, Report};
 use resident::ndarray::{Array1, Ix1};
 use resident::{Device, DeviceArray, Grid, In, InOut, Kernel, Out, Result, SmartArray};
 use support::lab::lab;
 use tracing_subscriber::layer::SubscriberExt;
 
-use crate::{copy, double, grid};
-
-fn report(work: impl FnOnce() -> Result<()>) -> Result<Report> {
-    let (outcome, report) = audit::capture(work);
-    outcome.map(|()| report)
-}
-
-fn of_kind(report: &Report, kind: &str) -> Vec<Finding> {
-    let mut findings = report.findings();
-    findings.retain(|finding| finding.kind == kind);
-    findings
-}
-
-#[track_caller]
-fn only(report: &Report, kind: &str) -> Finding {
-    let found = of_kind(report, kind);
-    let [finding] = &found[..] else { panic!("one {kind}: {:?}", report.findings()) };
-    finding.clone()
-}
+use crate::{copy, double, grid, of_kind, ones, only, report_of};
 
 /// Forty rounds: a launch if the rounds have one, and a read of what it made.
 fn converge(device: &Device, launches: bool) -> Result<()> {
     let stream = device.stream();
-    let mut residual = SmartArray::from(vec![1.0_f32; 64]).named("residual");
+    let mut residual = ones(64).named("residual");
     double().launch_on(&stream, grid(), (&mut residual,))?;
     for index in 0..40 {
         if launches {
@@ -48,8 +30,8 @@ fn copies_between_launches_cannot_be_one_and_copies_without_can() -> Result<()> 
     // Subscribers of single threads miss events that other threads were first to meet.
     support::own_process!();
     let device = lab();
-    assert_eq!(of_kind(&report(|| converge(&device, true))?, "small_copies"), []);
-    assert_eq!(only(&report(|| converge(&device, false))?, "small_copies").count, 39);
+    assert_eq!(of_kind(&report_of(|| converge(&device, true))?, "small_copies"), []);
+    assert_eq!(only(&report_of(|| converge(&device, false))?, "small_copies").count, 39);
     // A ledger with a layer sees no launches: it says nothing.
     let ledger = audit::Ledger::new();
     let subscriber = tracing_subscriber::registry().with(ledger.layer());
@@ -62,7 +44,7 @@ fn copies_between_launches_cannot_be_one_and_copies_without_can() -> Result<()> 
 /// Forty reads by this thread; between them another thread launches, or does something else.
 fn read_by_turns(launches: bool) -> Result<Report> {
     let device = lab();
-    let mut shared = SmartArray::from(vec![1.0_f32; 64]).named("shared");
+    let mut shared = ones(64).named("shared");
     double().launch_on(&device.stream(), grid(), (&mut shared,))?;
     let shared = std::sync::Mutex::new(shared);
     let (go, on_go) = mpsc::channel::<()>();
@@ -79,7 +61,7 @@ fn read_by_turns(launches: bool) -> Result<Report> {
             }
         });
         let go = go;
-        report(|| {
+        report_of(|| {
             (0..40).try_for_each(|index| {
                 go.send(()).expect("somebody waits");
                 on_done.recv().expect("the other thread lives");
@@ -100,13 +82,12 @@ fn copies_between_launches_of_another_thread_cannot_be_one() -> Result<()> {
 /// a condition; with an array for each direction there is none.
 #[test]
 fn frames_in_place_are_told_of_under_a_condition_and_frames_in_two_arrays_are_not() -> Result<()> {
-    let device = lab();
-    let stream = device.stream();
+    let stream = lab().stream();
     let fill = |frame: &mut [f32], round: usize| {
         frame.iter_mut().enumerate().for_each(|(at, x)| *x = (round * at % 7) as f32);
     };
     let mut saved = 0.0;
-    let in_place = report(|| {
+    let in_place = report_of(|| {
         let mut frame = SmartArray::<f32, Ix1>::zeros(1000).named("frame");
         for round in 0..20 {
             let mut on_host = frame.host_mut()?;
@@ -119,7 +100,7 @@ fn frames_in_place_are_told_of_under_a_condition_and_frames_in_two_arrays_are_no
     })?;
     let change = only(&in_place, "bounce").change;
     assert!(change.starts_with("If the host's work between the launches can be done"), "{change}");
-    let in_two = report(|| {
+    let in_two = report_of(|| {
         let (mut frame, mut result) =
             (SmartArray::<f32, Ix1>::zeros(1000), SmartArray::<f32, Ix1>::zeros(1000));
         for round in 0..20 {
@@ -135,11 +116,10 @@ fn frames_in_place_are_told_of_under_a_condition_and_frames_in_two_arrays_are_no
 
 #[test]
 fn arrays_of_one_line_are_one_finding() -> Result<()> {
-    let device = lab();
-    let stream = device.stream();
-    let seen = report(|| {
+    let stream = lab().stream();
+    let seen = report_of(|| {
         for _ in 0..300 {
-            let mut array = SmartArray::from(vec![1.0_f32; 100]);
+            let mut array = ones(100);
             for _ in 0..4 {
                 double().launch_on(&stream, grid(), (&mut array,))?;
                 array.host_mut()?[0] += 1.0;
@@ -153,9 +133,9 @@ fn arrays_of_one_line_are_one_finding() -> Result<()> {
     assert!(finding.message.starts_with("300 arrays \"f32"), "{}", finding.message);
     assert!(finding.message.contains("900 times"), "{}", finding.message);
     // Two arrays of two names are two.
-    let two = report(|| {
+    let two = report_of(|| {
         for name in ["one", "two"] {
-            let mut array = SmartArray::from(vec![1.0_f32; 100]).named(name);
+            let mut array = ones(100).named(name);
             for _ in 0..4 {
                 double().launch_on(&stream, grid(), (&mut array,))?;
                 array.host_mut()?[0] += 1.0;
@@ -169,12 +149,11 @@ fn arrays_of_one_line_are_one_finding() -> Result<()> {
 
 #[test]
 fn uploads_of_arrays_that_are_dropped_unused() -> Result<()> {
-    let device = lab();
-    let stream = device.stream();
+    let stream = lab().stream();
     let prefetched = |uses: bool| {
-        report(|| {
+        report_of(|| {
             for _ in 0..50 {
-                let mut array = SmartArray::from(vec![1.0_f32; 100]).named("unused");
+                let mut array = ones(100).named("unused");
                 array.prefetch(&stream)?;
                 if uses {
                     double().launch_on(&stream, grid(), (&mut array,))?;
@@ -189,20 +168,21 @@ fn uploads_of_arrays_that_are_dropped_unused() -> Result<()> {
     assert_eq!(prefetched(true)?.findings(), []);
     // Explicit arrays, of which one is used by a launch, and one is copied elsewhere.
     let here = Array1::<f32>::ones(100);
-    let explicit =
-        report(|| (0..50).try_for_each(|_| DeviceArray::from_host_on(&stream, &here).map(drop)))?;
+    let explicit = report_of(|| {
+        (0..50).try_for_each(|_| DeviceArray::from_host_on(&stream, &here).map(drop))
+    })?;
     assert_eq!(only(&explicit, "unused_upload").count, 50);
-    let used = report(|| {
+    let used = report_of(|| {
         let mut there = DeviceArray::from_host_on(&stream, &here)?;
         double().launch_on(&stream, grid(), (&mut there,))?;
         DeviceArray::from_host_on(&stream, &here)?.copy_to_host().map(drop)
     })?;
     assert_eq!(used.findings(), []);
     // What still lives may be used later, and what another thread has used was.
-    let alive = SmartArray::from(vec![1.0_f32; 100]);
-    assert_eq!(report(|| alive.prefetch(&stream))?.findings(), []);
-    let elsewhere = report(|| {
-        let array = SmartArray::from(vec![1.0_f32; 100]);
+    let alive = ones(100);
+    assert_eq!(report_of(|| alive.prefetch(&stream))?.findings(), []);
+    let elsewhere = report_of(|| {
+        let array = ones(100);
         array.prefetch(&stream)?;
         std::thread::scope(|threads| {
             let used = threads.spawn(|| array.gpu_on(&stream).map(drop));
@@ -215,11 +195,10 @@ fn uploads_of_arrays_that_are_dropped_unused() -> Result<()> {
 
 #[test]
 fn downloads_of_arrays_that_are_dropped_unread() -> Result<()> {
-    let device = lab();
-    let stream = device.stream();
+    let stream = lab().stream();
     let program = |reads: bool| {
-        report(|| {
-            let mut array = SmartArray::from(vec![1.0_f32; 100]).named("unread");
+        report_of(|| {
+            let mut array = ones(100).named("unread");
             double().launch_on(&stream, grid(), (&mut array,))?;
             array.prefetch_host()?;
             if reads { array.into_array().map(drop) } else { Ok(()) }
@@ -232,10 +211,9 @@ fn downloads_of_arrays_that_are_dropped_unread() -> Result<()> {
 
 /// Rounds that make their weights anew, of equal or of different contents.
 fn weights(compares: bool, step: f32) -> Result<Report> {
-    let device = lab();
-    let stream = device.stream();
+    let stream = lab().stream();
     let mut result = SmartArray::<f32, Ix1>::zeros(2000);
-    report(|| {
+    report_of(|| {
         let _guard = compares.then(audit::compare_contents);
         for round in 0..10 {
             let weights = SmartArray::from(vec![step * round as f32; 2000]).named("weights");
@@ -254,7 +232,7 @@ fn equal_contents_that_are_uploaded_again_in_each_round() -> Result<()> {
     let device = lab();
     let explicit = |step: f32| {
         let mut result = SmartArray::<f32, Ix1>::zeros(2000);
-        report(|| {
+        report_of(|| {
             let _guard = audit::compare_contents();
             for round in 0..10 {
                 let here = Array1::from_elem(2000, step * round as f32);
@@ -278,14 +256,13 @@ fn equal_contents_that_are_uploaded_again_in_each_round() -> Result<()> {
 
 #[test]
 fn tiny_arrays_that_could_be_scalars() -> Result<()> {
-    let device = lab();
-    let stream = device.stream();
+    let stream = lab().stream();
     let add = Kernel::<(In<f32>, InOut<f32>)>::new("add")
         .host(|_grid, (by, xs)| xs.iter_mut().for_each(|x| *x += by[0]));
-    let all = SmartArray::from(vec![1.0_f32; 400]);
+    let all = ones(400);
     let program = |one_by_one: bool| {
-        let mut state = SmartArray::from(vec![1.0_f32; 100]);
-        report(|| {
+        let mut state = ones(100);
+        report_of(|| {
             for round in 0..100 {
                 if one_by_one {
                     let by = SmartArray::from(vec![round as f32; 4]).named("parameters");
@@ -306,8 +283,8 @@ fn tiny_arrays_that_could_be_scalars() -> Result<()> {
     // A result that goes down each time is no parameter.
     let sum =
         Kernel::<(In<f32>, Out<f32>)>::new("sum").host(|_grid, (xs, sum)| sum[0] = xs.iter().sum());
-    let (state, mut total) = (SmartArray::from(vec![1.0_f32; 100]), SmartArray::zeros(1));
-    let results = report(|| {
+    let (state, mut total) = (ones(100), SmartArray::zeros(1));
+    let results = report_of(|| {
         (0..100).try_for_each(|_| {
             sum.launch_on(&stream, grid(), (&state, &mut total))?;
             total.get(0).map(drop)
@@ -319,11 +296,10 @@ fn tiny_arrays_that_could_be_scalars() -> Result<()> {
 
 #[test]
 fn a_finding_in_the_summary_has_its_bytes_its_change_and_its_lines() -> Result<()> {
-    let device = lab();
-    let stream = device.stream();
+    let stream = lab().stream();
     let name = format!("\u{202e}evil\u{1b}[31m{}", "x".repeat(5000));
-    let mut array = SmartArray::from(vec![1.0_f32; 1000]).named(&name);
-    let seen = report(|| {
+    let mut array = ones(1000).named(&name);
+    let seen = report_of(|| {
         (0..10).try_for_each(|_| {
             double().launch_on(&stream, grid(), (&mut array,))?;
             array.host_mut().map(drop)

@@ -8,14 +8,14 @@ use resident::{Device, DeviceArray, Emulation, InOut, Kernel, PinnedArray, Resul
 use support::lab::lab;
 use support::own_process;
 
-use crate::{copy, double, grid};
+use crate::{copy, double, grid, ones, report_of};
 
 #[test]
 fn counters_count_what_captures_report_and_need_none() -> Result<()> {
     own_process!();
     let device = lab();
     let stream = device.stream();
-    let mut array = SmartArray::from(vec![1.0_f32; 100]);
+    let mut array = ones(100);
     let before = audit::counters();
     assert_eq!((before.launches, before.traffic.moved().count, before.live_arrays), (0, 0, 1));
     // So slow that the host comes before it has run, and waits.
@@ -36,8 +36,7 @@ fn counters_count_what_captures_report_and_need_none() -> Result<()> {
     assert_eq!((now.allocations.count, now.device_memory.in_use), (1, 400));
     assert_eq!(now.waits.count, 1);
     assert!(now.waits.nanoseconds > 0);
-    let (outcome, report) = audit::capture(|| work(&mut array));
-    outcome?;
+    let report = report_of(|| work(&mut array))?;
     let later = audit::counters();
     assert_eq!(later.traffic.avoided, device.traffic().avoided);
     assert_eq!(later.traffic - now.traffic, report.traffic() - resident::Traffic::default());
@@ -68,7 +67,7 @@ fn launches_without_arrays_that_a_launcher_copies_count_too() -> Result<()> {
 fn devices_that_end_keep_their_counts_and_copies_between_two_count_once() -> Result<()> {
     own_process!();
     let [one, other] = [(); 2].map(|()| Device::emulated(Emulation::new()));
-    let mut array = SmartArray::from(vec![1.0_f32; 100]);
+    let mut array = ones(100);
     double().launch_on(&one.stream(), grid(), (&mut array,))?;
     double().launch_on(&other.stream(), grid(), (&mut array,))?;
     let moved = array.traffic();
@@ -84,8 +83,7 @@ fn devices_that_end_keep_their_counts_and_copies_between_two_count_once() -> Res
 #[test]
 fn evictions_messages_and_pinned_memory_count() -> Result<()> {
     own_process!();
-    let device = Device::emulated(Emulation::new().memory(1000));
-    let stream = device.stream();
+    let stream = Device::emulated(Emulation::new().memory(1000)).stream();
     let arrays = [(); 2].map(|()| SmartArray::from(vec![1_u8; 600]));
     arrays[0].prefetch(&stream)?;
     stream.synchronize()?;
@@ -108,7 +106,7 @@ fn counters_only_rise_while_devices_come_and_go() {
     own_process!();
     let work = || {
         let stream = Device::emulated(Emulation::new()).stream();
-        let mut array = SmartArray::from(vec![1.0_f32; 10]);
+        let mut array = ones(10);
         double().launch_on(&stream, grid(), (&mut array,)).expect("a launch");
     };
     let rises = |earlier: &Counters, later: &Counters| {

@@ -6,46 +6,42 @@ use std::time::Duration;
 
 use resident::audit::{self, DocumentRecord, Finding, Report};
 use resident::ndarray::{Ix1, Ix2, s};
-use resident::{Device, Emulation, In, InOut, Kernel, Result, SmartArray, Traffic};
+use resident::{Device, Emulation, In, InOut, Kernel, Result, SmartArray};
 use support::lab::lab;
 
-use crate::{copy, double, grid};
+use crate::{copy, double, grid, of_kind, ones, report_of};
 
-fn report(work: impl FnOnce() -> Result<()>) -> Result<Report> {
-    let (outcome, report) = audit::capture(work);
-    outcome.map(|()| report)
-}
-
-/// The finding of this kind.
+/// The finding of this kind, at lines of this file; the text of the report has it.
 fn only(report: &Report, kind: &str) -> Finding {
-    let findings = report.findings();
-    let mut of_kind = findings.iter().filter(|finding| finding.kind == kind);
-    let found = of_kind.next().unwrap_or_else(|| panic!("no {kind} in {findings:?}")).clone();
-    assert!(of_kind.next().is_none(), "{findings:?}");
+    let found = crate::only(report, kind);
     assert!(!found.sites.is_empty() && found.sites[0].contains("findings.rs"), "{found:?}");
     let text = report.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains(&format!("finding: {}", found.message)));
     found
 }
 
-fn assert_none(report: &Report) {
-    assert_eq!(report.findings(), [], "a correct program");
+/// The finding of this kind that the one program has and the other has not, which copies just so
+/// much less.
+fn mended(kind: &str, before: &Report, after: &Report) -> Finding {
+    let finding = only(before, kind);
+    let flow = before.traffic().moved() - after.traffic().moved();
+    assert_eq!((finding.count, finding.bytes), (flow.count, flow.bytes), "{finding:?}");
+    assert_none(after);
+    finding
 }
 
-fn saved(before: &Traffic, after: &Traffic) -> (u64, u64) {
-    let flow = before.moved() - after.moved();
-    (flow.count, flow.bytes)
+fn assert_none(report: &Report) {
+    assert_eq!(report.findings(), [], "a correct program");
 }
 
 const ROUNDS: usize = 10;
 
 #[test]
 fn an_array_that_goes_up_and_down_in_a_loop() -> Result<()> {
-    let device = lab();
-    let stream = device.stream();
+    let stream = lab().stream();
     let loops = |by_host: bool| {
-        let mut array = SmartArray::from(vec![1.0_f32; 100]).named("state");
-        report(|| {
+        let mut array = ones(100).named("state");
+        report_of(|| {
             for _ in 0..ROUNDS {
                 double().launch_on(&stream, grid(), (&mut array,))?;
                 match by_host {
@@ -56,12 +52,9 @@ fn an_array_that_goes_up_and_down_in_a_loop() -> Result<()> {
             array.host().map(drop)
         })
     };
-    let (before, after) = (loops(true)?, loops(false)?);
-    let finding = only(&before, "bounce");
+    let finding = mended("bounce", &loops(true)?, &loops(false)?);
     assert_eq!(finding.array.as_deref(), Some("state"));
-    assert_eq!((finding.count, finding.bytes), saved(&before.traffic(), &after.traffic()));
     assert_eq!(finding.sites.len(), 2);
-    assert_none(&after);
     Ok(())
 }
 
@@ -72,7 +65,7 @@ fn programs_that_stream_through_a_device_are_correct() -> Result<()> {
     // A buffer that the host overwrites for each round.
     let mut frame = SmartArray::from(vec![0.0_f32; 100]);
     let mut shown = 0.0;
-    assert_none(&report(|| {
+    assert_none(&report_of(|| {
         for round in 0..ROUNDS {
             frame.host_overwrite()?.fill(round as f32);
             double().launch_on(&stream, grid(), (&mut frame,))?;
@@ -83,7 +76,7 @@ fn programs_that_stream_through_a_device_are_correct() -> Result<()> {
     // Explicit copies of a device array.
     let mut there = resident::DeviceArray::<f32, _>::zeros_on(&stream, 100)?;
     let mut here = ndarray::Array1::<f32>::zeros(100);
-    assert_none(&report(|| {
+    assert_none(&report_of(|| {
         for _ in 0..ROUNDS {
             there.copy_from_host(&here)?;
             double().launch_on(&stream, grid(), (&mut there,))?;
@@ -99,7 +92,7 @@ fn an_array_that_is_evicted_and_copied_again() -> Result<()> {
     let loops = |memory_bytes: u64| {
         let device = Device::emulated(Emulation::new().memory(memory_bytes));
         let arrays = [0_u8, 1].map(|number| SmartArray::from(vec![number; 600]));
-        report(|| {
+        report_of(|| {
             for _ in 0..ROUNDS {
                 for array in &arrays {
                     array.prefetch(&device.stream())?;
@@ -114,19 +107,19 @@ fn an_array_that_is_evicted_and_copied_again() -> Result<()> {
     let total = |of: fn(&Finding) -> u64| findings.iter().map(of).sum::<u64>();
     assert!(findings.iter().all(|finding| finding.kind == "evicted"), "{findings:?}");
     let found = (total(|finding| finding.count), total(|finding| finding.bytes));
-    assert_eq!(found, saved(&before.traffic(), &after.traffic()));
+    let flow = before.traffic().moved() - after.traffic().moved();
+    assert_eq!(found, (flow.count, flow.bytes));
     assert_none(&after);
     Ok(())
 }
 
 #[test]
 fn an_upload_that_is_overwritten_before_use() -> Result<()> {
-    let device = lab();
-    let stream = device.stream();
-    let source = SmartArray::from(vec![1.0_f32; 100]);
+    let stream = lab().stream();
+    let source = ones(100);
     let program = |prefetches: bool| {
         let mut target = SmartArray::from(vec![0.0_f32; 100]).named("target");
-        report(|| {
+        report_of(|| {
             if prefetches {
                 target.prefetch(&stream)?;
             }
@@ -134,21 +127,17 @@ fn an_upload_that_is_overwritten_before_use() -> Result<()> {
         })
     };
     source.prefetch(&stream)?;
-    let (before, after) = (program(true)?, program(false)?);
-    let finding = only(&before, "overwritten_upload");
-    assert_eq!((finding.count, finding.bytes), saved(&before.traffic(), &after.traffic()));
+    let finding = mended("overwritten_upload", &program(true)?, &program(false)?);
     assert_eq!((finding.count, finding.bytes), (1, 400));
-    assert_none(&after);
     // Read first, or only partly overwritten: the upload is needed.
     let mut target = SmartArray::from(vec![0.0_f32; 100]);
-    assert_none(&report(|| {
+    assert_none(&report_of(|| {
         target.prefetch(&stream)?;
         double().launch_on(&stream, grid(), (&mut target,))?;
         copy().launch_on(&stream, grid(), (&source, &mut target))
     })?);
-    let (half, mut parted) =
-        (SmartArray::from(vec![1.0_f32; 50]), SmartArray::from(vec![0.0; 100]));
-    assert_none(&report(|| {
+    let (half, mut parted) = (ones(50), SmartArray::from(vec![0.0; 100]));
+    assert_none(&report_of(|| {
         parted.prefetch(&stream)?;
         let mut part = parted.slice_mut(s![..50]);
         copy().launch_on(&stream, grid(), (&half, &mut part))
@@ -158,9 +147,8 @@ fn an_upload_that_is_overwritten_before_use() -> Result<()> {
 
 #[test]
 fn an_upload_that_other_calls_than_launches_make_useless() -> Result<()> {
-    let device = lab();
-    let stream = device.stream();
-    let source = SmartArray::from(vec![1.0_f32; 100]);
+    let stream = lab().stream();
+    let source = ones(100);
     source.prefetch(&stream)?;
     let overwrites: [(&str, Overwrite<'_>); 5] = [
         ("gpu_overwrite", &|target| target.gpu_overwrite_on(&stream).map(drop)),
@@ -172,19 +160,15 @@ fn an_upload_that_other_calls_than_launches_make_useless() -> Result<()> {
     for (name, overwrite) in overwrites {
         let program = |prefetches: bool| {
             let mut target = SmartArray::from(vec![0.0_f32; 100]).named(name);
-            report(|| {
+            report_of(|| {
                 if prefetches {
                     target.prefetch(&stream)?;
                 }
                 overwrite(&mut target)
             })
         };
-        let (before, after) = (program(true)?, program(false)?);
-        let finding = only(&before, "overwritten_upload");
-        let change = saved(&before.traffic(), &after.traffic());
-        assert_eq!((finding.count, finding.bytes), change, "{name}");
-        assert_eq!(change, (1, 400), "{name}");
-        assert_none(&after);
+        let finding = mended("overwritten_upload", &program(true)?, &program(false)?);
+        assert_eq!((finding.count, finding.bytes), (1, 400), "{name}");
     }
     Ok(())
 }
@@ -196,7 +180,7 @@ fn an_upload_that_something_reads_before_it_is_overwritten_is_correct() -> Resul
     let device = lab();
     let (stream, other) = (device.stream(), device.new_stream()?);
     let peer = Device::emulated(Emulation::new());
-    let source = SmartArray::from(vec![1.0_f32; 100]);
+    let source = ones(100);
     let reads: [(&str, Overwrite<'_>); 8] = [
         ("a launch", &|array| double().launch_on(&stream, grid(), (array,))),
         ("a guard", &|array| array.gpu_on(&other).map(drop)),
@@ -215,27 +199,24 @@ fn an_upload_that_something_reads_before_it_is_overwritten_is_correct() -> Resul
     ];
     for (name, read) in reads {
         let mut array = SmartArray::from(vec![0.0_f32; 100]).named(name);
-        let seen = report(|| {
+        let seen = report_of(|| {
             array.prefetch(&stream)?;
             read(&mut array)?;
             // Both copies may have been read.
             drop(array.gpu_on(&peer.stream())?);
             copy().launch_on(&stream, grid(), (&source, &mut array))
         })?;
-        let findings = seen.findings();
-        let is_other = |finding: &Finding| finding.kind != "overwritten_upload";
-        assert!(findings.iter().all(is_other), "{name}: {findings:?}");
+        assert_eq!(of_kind(&seen, "overwritten_upload"), [], "{name}");
     }
     Ok(())
 }
 
 #[test]
 fn a_download_ahead_of_use_that_nobody_reads() -> Result<()> {
-    let device = lab();
-    let stream = device.stream();
+    let stream = lab().stream();
     let program = |prefetches: bool| {
-        let mut state = SmartArray::from(vec![1.0_f32; 100]).named("state");
-        report(|| {
+        let mut state = ones(100).named("state");
+        report_of(|| {
             for _ in 0..ROUNDS {
                 double().launch_on(&stream, grid(), (&mut state,))?;
                 if prefetches {
@@ -245,12 +226,9 @@ fn a_download_ahead_of_use_that_nobody_reads() -> Result<()> {
             state.host().map(drop)
         })
     };
-    let (before, after) = (program(true)?, program(false)?);
-    let finding = only(&before, "unread_download");
+    let finding = mended("unread_download", &program(true)?, &program(false)?);
     // The last one is read.
     assert_eq!((finding.count, finding.bytes), (ROUNDS as u64 - 1, 400 * (ROUNDS as u64 - 1)));
-    assert_eq!((finding.count, finding.bytes), saved(&before.traffic(), &after.traffic()));
-    assert_none(&after);
     Ok(())
 }
 
@@ -270,8 +248,8 @@ fn a_download_that_something_reads_is_correct() -> Result<()> {
         ("a clone on the host", &|array| SmartArray::<f32, _>::zeros(100).assign(&*array)),
     ];
     for (name, read) in reads {
-        let mut state = SmartArray::from(vec![1.0_f32; 100]).named(name);
-        let seen = report(|| {
+        let mut state = ones(100).named(name);
+        let seen = report_of(|| {
             for _ in 0..ROUNDS {
                 double().launch_on(&stream, grid(), (&mut state,))?;
                 state.prefetch_host()?;
@@ -279,18 +257,15 @@ fn a_download_that_something_reads_is_correct() -> Result<()> {
             }
             Ok(())
         })?;
-        let findings = seen.findings();
-        let is_other = |finding: &Finding| finding.kind != "unread_download";
-        assert!(findings.iter().all(is_other), "{name}: {findings:?}");
+        assert_eq!(of_kind(&seen, "unread_download"), [], "{name}");
     }
     Ok(())
 }
 
 #[test]
 fn a_download_that_another_thread_reads_is_correct() -> Result<()> {
-    let device = lab();
-    let stream = device.stream();
-    let mut state = SmartArray::from(vec![1.0_f32; 100]);
+    let stream = lab().stream();
+    let mut state = ones(100);
     // The other thread counts to no capture, to one of its own, and to this one.
     let by_another = |work: &(dyn Fn() + Sync), scope: u8| {
         let own = audit::scope();
@@ -304,7 +279,7 @@ fn a_download_that_another_thread_reads_is_correct() -> Result<()> {
         });
     };
     for scope in 0..3 {
-        assert_none(&report(|| {
+        assert_none(&report_of(|| {
             for _ in 0..ROUNDS {
                 double().launch_on(&stream, grid(), (&mut state,))?;
                 state.prefetch_host()?;
@@ -321,8 +296,8 @@ fn a_snapshot_that_nobody_takes() -> Result<()> {
     let device = lab();
     let stream = device.stream();
     let program = |takes: usize, drops: usize| {
-        let mut state = SmartArray::from(vec![1.0_f32; 100]).named("state");
-        report(|| {
+        let mut state = ones(100).named("state");
+        report_of(|| {
             double().launch_on(&stream, grid(), (&mut state,))?;
             for index in 0..takes + drops {
                 let snapshot = state.snapshot_on(&stream)?;
@@ -333,26 +308,22 @@ fn a_snapshot_that_nobody_takes() -> Result<()> {
             Ok(())
         })
     };
-    let (before, after) = (program(2, 3)?, program(2, 0)?);
-    let finding = only(&before, "unread_download");
-    assert_eq!((finding.count, finding.bytes), saved(&before.traffic(), &after.traffic()));
+    let finding = mended("unread_download", &program(2, 3)?, &program(2, 0)?);
     assert_eq!(finding.bytes, 3 * 400);
     assert!(finding.message.starts_with("a snapshot of \"state\""), "{}", finding.message);
-    assert_none(&after);
     // What is on the host is copied from no device.
-    let array = SmartArray::from(vec![1.0_f32; 100]);
-    assert_none(&report(|| array.snapshot_on(&stream).map(drop))?);
+    let array = ones(100);
+    assert_none(&report_of(|| array.snapshot_on(&stream).map(drop))?);
     Ok(())
 }
 
 /// A loop in which a device reads what the host writes by `write`.
 fn compared(write: Overwrite<'_>) -> Result<Report> {
-    let device = lab();
-    let stream = device.stream();
+    let stream = lab().stream();
     let show = Kernel::<(In<f32>,)>::new("show").host(|_grid, _| ());
-    let mut field = SmartArray::from(vec![1.0_f32; 2000]).named("field");
+    let mut field = ones(2000).named("field");
     field.prefetch(&stream)?;
-    report(|| {
+    report_of(|| {
         let _guard = audit::compare_contents();
         for _ in 0..ROUNDS {
             write(&mut field)?;
@@ -366,10 +337,8 @@ fn compared(write: Overwrite<'_>) -> Result<Report> {
 fn an_array_that_goes_down_and_up_again_unchanged() -> Result<()> {
     let before = compared(&|field| field.host_mut().map(|field| assert_eq!(field.sum(), 2000.0)))?;
     let after = compared(&|field| field.host().map(|field| assert_eq!(field.sum(), 2000.0)))?;
-    let finding = only(&before, "round_trip");
-    assert_eq!((finding.count, finding.bytes), saved(&before.traffic(), &after.traffic()));
+    let finding = mended("round_trip", &before, &after);
     assert_eq!((finding.count, finding.bytes), (10, 80_000));
-    assert_none(&after);
     // A program that changes it; and one that changes it back.
     assert_none(&compared(&|field| {
         field.host_mut()?.mapv_inplace(|x| x + 1.0);
@@ -394,11 +363,9 @@ fn a_whole_array_that_is_copied_for_a_few_elements() -> Result<()> {
         field.slice_mut(s![7..12]).host_mut()?.mapv_inplace(|x| x + 1.0);
         Ok(())
     })?;
-    let finding = only(&before, "few_changes");
-    assert_eq!((finding.count, finding.bytes), saved(&before.traffic(), &after.traffic()));
+    let finding = mended("few_changes", &before, &after);
     assert_eq!(finding.bytes, 10 * (8000 - 5 * 4));
     assert!(finding.sites.iter().all(|site| site.contains(file!())), "{finding:?}");
-    assert_none(&after);
     Ok(())
 }
 
@@ -410,9 +377,9 @@ fn with_table(changes: bool) -> Result<Report> {
         .host(|_grid, (xs, table)| xs.iter_mut().zip(table).for_each(|(x, t)| *x += t));
     let change = Kernel::<(InOut<f32>, InOut<f32>)>::new("add")
         .host(|_grid, (xs, table)| xs.iter_mut().zip(table).for_each(|(x, t)| *x += *t));
-    let mut state = SmartArray::from(vec![1.0_f32; 100]).named("state");
-    let mut table = SmartArray::from(vec![1.0_f32; 100]).named("table");
-    report(|| {
+    let mut state = ones(100).named("state");
+    let mut table = ones(100).named("table");
+    report_of(|| {
         let _guard = audit::compare_contents();
         for _ in 0..ROUNDS {
             match changes {
@@ -428,24 +395,20 @@ fn with_table(changes: bool) -> Result<Report> {
 
 #[test]
 fn an_argument_that_no_launch_changes() -> Result<()> {
-    let (before, after) = (with_table(true)?, with_table(false)?);
-    let finding = only(&before, "unchanged_argument");
-    assert_eq!((finding.count, finding.bytes), saved(&before.traffic(), &after.traffic()));
+    let finding = mended("unchanged_argument", &with_table(true)?, &with_table(false)?);
     assert_eq!((finding.count, finding.bytes), (10, 4000));
     assert!(finding.message.contains("argument 1 of kernel \"add\""), "{finding:?}");
-    assert_none(&after);
     Ok(())
 }
 
 #[test]
 fn an_argument_that_a_launch_changes_is_correct() -> Result<()> {
-    let device = lab();
-    let stream = device.stream();
+    let stream = lab().stream();
     // Views of any strides; the last launch changes one element.
     let bump = Kernel::<(InOut<u16, Ix2>, u16)>::new("bump")
         .host(|_grid, (mut xs, by)| xs[[1, 0]] = xs[[1, 0]].wrapping_add(by));
     let mut table = SmartArray::from(ndarray::Array2::<u16>::zeros((30, 20)));
-    let seen = report(|| {
+    let seen = report_of(|| {
         let _guard = audit::compare_contents();
         for by in [0, 0, 0, 0, 1] {
             let mut part = table.slice_mut(s![2..20;3, ..;-2]);
@@ -454,16 +417,12 @@ fn an_argument_that_a_launch_changes_is_correct() -> Result<()> {
         }
         stream.synchronize()
     })?;
-    let document = seen.to_document();
-    let changed: Vec<_> = document
-        .records
-        .iter()
-        .filter_map(|record| match record {
-            DocumentRecord::Launch { arguments, .. } => arguments[0].changed_bytes,
-            _ => None,
-        })
-        .collect();
-    assert_eq!(changed, [0, 0, 0, 0, 2]);
+    let records = seen.to_document().records.into_iter();
+    let changed = records.filter_map(|record| match record {
+        DocumentRecord::Launch { arguments, .. } => arguments[0].changed_bytes,
+        _ => None,
+    });
+    assert_eq!(changed.collect::<Vec<_>>(), [0, 0, 0, 0, 2]);
     assert_none(&seen);
     Ok(())
 }
@@ -472,26 +431,25 @@ fn an_argument_that_a_launch_changes_is_correct() -> Result<()> {
 fn contents_are_compared_with_those_that_the_device_has() -> Result<()> {
     let device = lab();
     let stream = device.stream();
-    let ones = SmartArray::from(vec![1.0_f32; 100]);
-    let mut field = SmartArray::from(vec![1.0_f32; 100]);
+    let plain = ones(100);
+    let mut field = ones(100);
     field.prefetch(&stream)?;
-    let seen = report(|| {
+    let seen = report_of(|| {
         let _guard = audit::compare_contents();
         drop(field.host_mut()?);
         // The device's contents are others from here on: what was kept is of no use.
         field.fill_on(&stream, 5.0)?;
-        field.host_overwrite()?.assign(&*ones.host()?);
+        field.host_overwrite()?.assign(&*plain.host()?);
         double().launch_on(&stream, grid(), (&mut field,))?;
         // Written by nobody before, and without a guard.
-        let mut other = SmartArray::from(vec![1.0_f32; 100]);
+        let mut other = ones(100);
         drop(other.host_mut()?);
         other.prefetch(&stream)
     })?;
-    let findings = seen.findings();
-    assert!(findings.iter().all(|finding| finding.kind != "round_trip"), "{findings:?}");
+    assert_eq!(of_kind(&seen, "round_trip"), []);
     // Nobody asked.
-    drop(ones.gpu_on(&stream)?);
-    assert_none(&report(|| {
+    drop(plain.gpu_on(&stream)?);
+    assert_none(&report_of(|| {
         drop(field.host_mut()?);
         field.gpu_on(&stream).map(drop)
     })?);
@@ -500,23 +458,19 @@ fn contents_are_compared_with_those_that_the_device_has() -> Result<()> {
 
 #[test]
 fn many_small_copies_that_could_be_one() -> Result<()> {
-    let device = lab();
-    let stream = device.stream();
+    let stream = lab().stream();
     let program = |one_by_one: bool| {
-        let mut array = SmartArray::from(vec![1.0_f32; 100]).named("values");
+        let mut array = ones(100).named("values");
         drop(array.gpu_mut_on(&stream)?);
-        report(|| match one_by_one {
+        report_of(|| match one_by_one {
             true => (0..100).try_for_each(|index| array.get(index).map(drop)),
             false => array.host().map(drop),
         })
     };
-    let (before, after) = (program(true)?, program(false)?);
-    let finding = only(&before, "small_copies");
-    assert_eq!((finding.count, finding.bytes), saved(&before.traffic(), &after.traffic()));
-    assert_none(&after);
+    mended("small_copies", &program(true)?, &program(false)?);
     // One element of each state: they cannot be one copy.
-    let mut array = SmartArray::from(vec![1.0_f32; 100]);
-    assert_none(&report(|| {
+    let mut array = ones(100);
+    assert_none(&report_of(|| {
         (0..100).try_for_each(|_| {
             double().launch_on(&stream, grid(), (&mut array,))?;
             array.get(0).map(drop)
@@ -561,11 +515,10 @@ fn findings_in(work: Duration, report: &Report) -> Vec<Finding> {
 #[test]
 fn waits_between_launches() -> Result<()> {
     // Its work runs only when a thread waits for it.
-    let device = Device::emulated(Emulation::new().seed(1));
-    let stream = device.stream();
+    let stream = Device::emulated(Emulation::new().seed(1)).stream();
     let findings = |waits: bool| -> Result<Vec<Finding>> {
-        let mut array = SmartArray::from(vec![1.0_f32; 100]);
-        let report = report(|| {
+        let mut array = ones(100);
+        let report = report_of(|| {
             for _ in 0..20 {
                 double().launch_on(&stream, grid(), (&mut array,))?;
                 if waits {
@@ -584,8 +537,8 @@ fn waits_between_launches() -> Result<()> {
     assert_eq!(finding.nanoseconds, Some(19 * 301_000));
     assert_eq!(findings(false)?, []);
     // Waits for contents are needed.
-    let mut array = SmartArray::from(vec![1.0_f32; 100]);
-    let needed = report(|| {
+    let mut array = ones(100);
+    let needed = report_of(|| {
         (0..20).try_for_each(|_| {
             double().launch_on(&stream, grid(), (&mut array,))?;
             array.prefetch_host()?;
@@ -601,10 +554,10 @@ fn copies_that_wait_for_a_kernel_that_does_not_use_them() -> Result<()> {
     let device = lab();
     let streams = [device.new_stream()?, device.new_stream()?];
     let findings = |copies_on: usize| -> Result<Vec<Finding>> {
-        let mut state = SmartArray::from(vec![1.0_f32; 10]);
+        let mut state = ones(10);
         state.prefetch(&streams[0])?;
-        let mut batches: Vec<_> = (0..8).map(|_| SmartArray::from(vec![1.0_f32; 1000])).collect();
-        let report = report(|| {
+        let mut batches: Vec<_> = (0..8).map(|_| ones(1000)).collect();
+        let report = report_of(|| {
             for batch in &mut batches {
                 double().launch_on(&streams[0], grid(), (&mut state,))?;
                 batch.prefetch(&streams[copies_on])?;

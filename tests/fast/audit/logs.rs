@@ -3,15 +3,15 @@
 
 use std::sync::{Arc, Mutex};
 
+use resident::Result;
 use resident::audit::{self, Implicit};
-use resident::{Result, SmartArray};
 use support::lab::lab;
 use support::own_process;
 use tracing::span::{Attributes, Id};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 
-use crate::{double, grid};
+use crate::{double, grid, ones};
 
 /// The target of each event, with the names of the spans that it is in.
 #[derive(Clone, Default)]
@@ -50,7 +50,7 @@ fn implicit_copies_are_logged_where_a_rule_says_so() -> Result<()> {
     own_process!();
     let seen = Seen::install();
     let stream = lab().stream();
-    let mut array = SmartArray::from(vec![1.0_f32; 10]);
+    let mut array = ones(10);
     let guard = audit::log(Implicit::TO_HOST);
     drop(array.gpu_mut_on(&stream)?);
     assert_eq!(seen.take(), ["resident::transfer"], "another direction");
@@ -82,7 +82,7 @@ fn a_subscriber_for_warnings_gets_what_is_logged() -> Result<()> {
     let warnings = tracing_subscriber::filter::LevelFilter::WARN;
     let subscriber = tracing_subscriber::registry().with(seen.clone().with_filter(warnings));
     tracing::subscriber::set_global_default(subscriber).expect("the first one");
-    let array = SmartArray::from(vec![1.0_f32; 10]);
+    let array = ones(10);
     let _guard = audit::log(Implicit::ALL);
     drop(array.gpu_on(&lab().stream())?);
     assert_eq!(seen.take(), ["resident::implicit"]);
@@ -91,7 +91,7 @@ fn a_subscriber_for_warnings_gets_what_is_logged() -> Result<()> {
 
 #[test]
 fn what_a_thread_denies_stays_denied_in_a_scope_that_logs() -> Result<()> {
-    let array = SmartArray::from(vec![1.0_f32; 10]);
+    let array = ones(10);
     let guard = audit::log(Implicit::ALL);
     let scope = audit::scope();
     drop(guard);
@@ -106,7 +106,7 @@ fn the_copies_of_a_launch_are_in_its_span() -> Result<()> {
     own_process!();
     let seen = Seen::install();
     let stream = lab().stream();
-    let mut array = SmartArray::from(vec![1.0_f32; 10]);
+    let mut array = ones(10);
     double().launch_on(&stream, grid(), (&mut array,))?;
     assert_eq!(seen.take(), ["span resident::launch", "resident::transfer in launch"]);
     drop(array.host()?);

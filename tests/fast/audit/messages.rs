@@ -7,6 +7,8 @@ use resident::{Budget, Error, Result, SmartArray, Traffic};
 use support::lab::lab;
 use tracing_subscriber::layer::SubscriberExt;
 
+use crate::report_of;
+
 /// As a crate beside the library does it: the site is the line of its caller.
 #[track_caller]
 fn exchange(name: &str, peer: u32) {
@@ -20,14 +22,13 @@ fn messages_have_sites_and_totals_and_are_no_copies() -> Result<()> {
     let array = SmartArray::from(vec![1_u8; 8]).named("edge");
     let stream = lab().stream();
     let line = line!() + 4;
-    let (outcome, report) = audit::capture(|| {
+    let report = report_of(|| {
         array.prefetch(&stream)?;
         for peer in [1, 2, 1] {
             exchange("edge", peer);
         }
         Ok(())
-    });
-    outcome?;
+    })?;
     assert_eq!((report.sent().count, report.sent().bytes), (3, 300));
     assert_eq!((report.received().count, report.received().bytes), (3, 180));
     let traffic = report.traffic();

@@ -3,10 +3,11 @@
 use resident::{Result, SmartArray, audit};
 use support::lab::lab;
 
+use crate::report_of;
+
 fn page(name: &str) -> Result<String> {
     let array = SmartArray::from(vec![1_u8; 8]).named(name);
-    let (outcome, report) = audit::capture(|| array.prefetch(&lab().stream()));
-    outcome?;
+    let report = report_of(|| array.prefetch(&lab().stream()))?;
     let path = std::env::temp_dir().join(format!(
         "resident-page-{}-{:?}.html",
         std::process::id(),

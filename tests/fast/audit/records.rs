@@ -10,22 +10,15 @@ use resident::{Device, DeviceArray, Emulation, In, Kernel, Result, SmartArray};
 use support::lab::lab;
 use support::own_process;
 
-use crate::{copy, double, grid};
-
-/// The document of what `work` causes.
-fn document(work: impl FnOnce() -> Result<()>) -> Result<Document> {
-    let (outcome, report) = audit::capture(work);
-    outcome.map(|()| report.to_document())
-}
+use crate::{RECORDS_KEPT, copy, document_of, double, fill_records, grid, ones, report_of};
 
 #[test]
 fn a_launch_is_recorded_with_its_arguments_and_the_copies_it_caused() -> Result<()> {
-    let device = lab();
-    let stream = device.new_stream()?;
-    let source = SmartArray::from(vec![1.0_f32; 10]).named("source");
+    let stream = lab().new_stream()?;
+    let source = ones(10).named("source");
     let mut target = SmartArray::<f32, _>::zeros(10).named("target");
     let line = line!() + 2;
-    let document = document(|| {
+    let document = document_of(|| {
         copy().launch_on(&stream, grid(), (&source, &mut target))?;
         double().launch_on(&stream, grid(), (&mut target,))?;
         stream.synchronize()
@@ -67,10 +60,9 @@ fn copies(document: &Document) -> Vec<DocumentRecord> {
 
 #[test]
 fn work_that_is_over_has_times_in_the_order_of_its_stream() -> Result<()> {
-    let device = lab();
-    let stream = device.new_stream()?;
-    let mut array = SmartArray::from(vec![1.0_f32; 1000]);
-    let document = document(|| {
+    let stream = lab().new_stream()?;
+    let mut array = ones(1000);
+    let document = document_of(|| {
         (0..5).try_for_each(|_| double().launch_on(&stream, grid(), (&mut array,)))?;
         stream.synchronize()
     })?;
@@ -103,10 +95,9 @@ fn waits(document: &Document) -> Vec<(&str, &str)> {
 #[test]
 fn each_call_that_waits_for_a_device_is_recorded() -> Result<()> {
     // Its work runs only when a thread waits for it.
-    let device = Device::emulated(Emulation::new().seed(1));
-    let stream = device.new_stream()?;
+    let stream = Device::emulated(Emulation::new().seed(1)).new_stream()?;
     let slow = double();
-    let array = SmartArray::from(vec![1.0_f32; 4]);
+    let array = ones(4);
     let own = DeviceArray::<f32, _>::zeros_on(&stream, 4)?;
     array.prefetch(&stream)?;
     stream.synchronize()?;
@@ -128,7 +119,7 @@ fn each_call_that_waits_for_a_device_is_recorded() -> Result<()> {
         ("host_function", &|_| stream.launch_host_function(|| ())?.wait()),
     ];
     for (expected, call) in calls {
-        let document = document(|| {
+        let document = document_of(|| {
             slow.launch_on(&stream, grid(), (&mut arrays.0,))?;
             slow.launch_on(&stream, grid(), (&mut arrays.1,))?;
             slow.launch_on(&stream, grid(), (&mut arrays.2,))?;
@@ -144,11 +135,11 @@ fn each_call_that_waits_for_a_device_is_recorded() -> Result<()> {
 
 #[test]
 fn a_launch_tells_when_it_was_called() -> Result<()> {
-    let device = lab();
-    let stream = device.new_stream()?;
-    let mut array = SmartArray::from(vec![1.0_f32; 100_000]);
-    let document =
-        document(|| (0..3).try_for_each(|_| double().launch_on(&stream, grid(), (&mut array,))))?;
+    let stream = lab().new_stream()?;
+    let mut array = ones(100_000);
+    let document = document_of(|| {
+        (0..3).try_for_each(|_| double().launch_on(&stream, grid(), (&mut array,)))
+    })?;
     let mut last_ns = 0;
     for record in &document.records {
         if let DocumentRecord::Launch { called_ns, queued_ns, .. } = record {
@@ -166,8 +157,8 @@ fn a_launch_tells_when_it_was_called() -> Result<()> {
 fn work_that_has_not_run_has_no_times() -> Result<()> {
     // Nothing runs before somebody waits.
     let device = Device::emulated(Emulation::new().seed(1));
-    let mut array = SmartArray::from(vec![1.0_f32; 10]);
-    let document = document(|| double().launch_on(&device.stream(), grid(), (&mut array,)))?;
+    let mut array = ones(10);
+    let document = document_of(|| double().launch_on(&device.stream(), grid(), (&mut array,)))?;
     for record in &document.records {
         if let DocumentRecord::Launch { started_ns, finished_ns, .. } = record {
             assert_eq!((started_ns, finished_ns), (&None, &None));
@@ -181,11 +172,10 @@ fn work_that_has_not_run_has_no_times() -> Result<()> {
 fn allocations_and_evictions_are_recorded_and_added_up() -> Result<()> {
     let device = Device::emulated(Emulation::new().memory(1000));
     let arrays = [0, 1].map(|_| SmartArray::from(vec![1_u8; 600]));
-    let (outcome, report) = audit::capture(|| {
+    let report = report_of(|| {
         arrays.iter().try_for_each(|array| array.prefetch(&device.stream()))?;
         device.synchronize()
-    });
-    outcome?;
+    })?;
     assert_eq!((report.allocations().count, report.allocations().bytes), (2, 1200));
     assert_eq!((report.evictions().count, report.evictions().bytes), (1, 600));
     let document = report.to_document();
@@ -197,9 +187,7 @@ fn allocations_and_evictions_are_recorded_and_added_up() -> Result<()> {
 #[test]
 fn an_allocation_counts_to_the_capture_in_which_it_was_made() -> Result<()> {
     let stream = lab().stream();
-    let (made, report) =
-        audit::capture(|| DeviceArray::<f32, _>::uninit_on(&stream, 100).map(drop));
-    made?;
+    let report = report_of(|| DeviceArray::<f32, _>::uninit_on(&stream, 100).map(drop))?;
     assert_eq!((report.allocations().count, report.allocations().bytes), (1, 400));
     let ((), empty) = audit::capture(|| ());
     assert_eq!(empty.allocations().count, 0);
@@ -208,22 +196,21 @@ fn an_allocation_counts_to_the_capture_in_which_it_was_made() -> Result<()> {
 
 #[test]
 fn totals_are_exact_when_old_records_are_forgotten() -> Result<()> {
-    let device = lab();
-    let stream = device.stream();
-    let mut array = SmartArray::from(vec![1.0_f32; 4]);
+    let stream = lab().stream();
+    let mut array = ones(4);
     let kernel = double();
-    const LAUNCHES: u64 = 70_000;
-    let (outcome, report) = audit::capture(|| {
+    const LAUNCHES: u64 = 5_000;
+    let report = report_of(|| {
         (0..LAUNCHES).try_for_each(|_| kernel.launch_on(&stream, grid(), (&mut array,)))?;
+        fill_records(RECORDS_KEPT)?;
         stream.synchronize()
-    });
-    outcome?;
+    })?;
     let document = report.to_document();
     assert_eq!((document.launches, document.to_device.count), (LAUNCHES, 1));
-    assert_eq!(document.records.len(), 1 << 16);
+    assert_eq!(document.records.len() as u64, RECORDS_KEPT);
     // One upload, one allocation, and at least one wait.
     let all = document.records.len() as u64 + document.records_forgotten;
-    assert_eq!(all, LAUNCHES + 2 + document.waits.count);
+    assert_eq!(all, LAUNCHES + RECORDS_KEPT + 2 + document.waits.count);
     Ok(())
 }
 
@@ -231,8 +218,8 @@ fn totals_are_exact_when_old_records_are_forgotten() -> Result<()> {
 fn totals_are_those_of_the_device() -> Result<()> {
     let device = lab();
     let streams = [device.new_stream()?, device.new_stream()?];
-    let mut arrays: Vec<_> = (1..6).map(|len| SmartArray::from(vec![1.0_f32; 10 * len])).collect();
-    let (outcome, report) = audit::capture(|| -> Result<()> {
+    let mut arrays: Vec<_> = (1..6).map(|len| ones(10 * len)).collect();
+    let report = report_of(|| {
         for round in 0..10 {
             for (number, array) in arrays.iter_mut().enumerate() {
                 double().launch_on(&streams[(round + number) % 2], grid(), (&mut *array,))?;
@@ -242,8 +229,7 @@ fn totals_are_those_of_the_device() -> Result<()> {
             }
         }
         Ok(())
-    });
-    outcome?;
+    })?;
     assert_eq!(report.traffic(), device.traffic());
     for key in [GroupBy::CallSite, GroupBy::Array, GroupBy::Device, GroupBy::Stream] {
         let moved: u64 = report.group_by(key).iter().map(|(_, flow)| flow.moved().bytes).sum();
@@ -270,14 +256,18 @@ fn buffers_that_one_line_makes_are_one_group() -> Result<()> {
     let line = line!() + 1;
     let mut buffers = [(); 3].map(|()| SmartArray::from(vec![1_u8; 100]));
     buffers[2].set_name("the last");
-    let (outcome, report) =
-        audit::capture(|| buffers.iter().try_for_each(|buffer| buffer.prefetch(&stream)));
-    outcome?;
+    let report = report_of(|| buffers.iter().try_for_each(|buffer| buffer.prefetch(&stream)))?;
     let groups = report.group_by(GroupBy::Array);
     let [(of_line, flow), (named, _)] = &groups[..] else { panic!("two groups: {groups:?}") };
     assert!(of_line.contains(&format!("{}:{line}:", file!())), "{of_line}");
     assert_eq!((flow.moved().count, flow.moved().bytes, &**named), (2, 200, "the last"));
     Ok(())
+}
+
+/// The bytes of the arrays with this name.
+fn bytes_of(ledger: &audit::Ledger, name: &str) -> u64 {
+    let sites = ledger.report().sites();
+    sites.iter().filter(|site| site.array == name).map(|site| site.flow.bytes).sum()
 }
 
 #[test]
@@ -289,11 +279,7 @@ fn an_attached_ledger_sees_all_threads_while_a_clone_lives() -> Result<()> {
     let upload = || array.prefetch(&stream);
     std::thread::scope(|threads| threads.spawn(upload).join().expect("no panic"))?;
     drop(ledger);
-    let seen = |ledger: &audit::Ledger| {
-        let sites = ledger.report().sites();
-        let own = sites.iter().filter(|site| site.array == "seen by the ledger");
-        own.map(|site| site.flow.bytes).sum::<u64>()
-    };
+    let seen = |ledger| bytes_of(ledger, "seen by the ledger");
     assert_eq!(seen(&clone), 123);
     array.release_on(&stream.device())?;
     array.prefetch(&stream)?;
@@ -305,20 +291,17 @@ fn an_attached_ledger_sees_all_threads_while_a_clone_lives() -> Result<()> {
 fn copies_are_reported_under_the_name_that_the_array_has_then() -> Result<()> {
     let stream = lab().stream();
     let mut array = SmartArray::from(vec![1_u8; 10]).named("before");
-    let document = document(|| {
+    let document = document_of(|| {
         array.prefetch(&stream)?;
         array.set_name("after");
         array.host_mut()?[0] = 2;
         array.prefetch(&stream)
     })?;
-    let names: Vec<_> = copies(&document)
-        .into_iter()
-        .filter_map(|copy| match copy {
-            DocumentRecord::Copy { name, .. } => Some(name),
-            _ => None,
-        })
-        .collect();
-    assert_eq!(names, ["before", "after"]);
+    let names = copies(&document).into_iter().filter_map(|copy| match copy {
+        DocumentRecord::Copy { name, .. } => Some(name),
+        _ => None,
+    });
+    assert_eq!(names.collect::<Vec<_>>(), ["before", "after"]);
     Ok(())
 }
 
@@ -345,11 +328,7 @@ fn an_attached_ledger_sees_nothing_that_came_before_it() -> Result<()> {
     let second = audit::Ledger::attach();
     array.host_mut()?[0] = 2;
     array.prefetch(&stream)?;
-    let seen = |ledger: &audit::Ledger| {
-        let sites = ledger.report().sites();
-        let own = sites.iter().filter(|site| site.array == "of two ledgers");
-        own.map(|site| site.flow.bytes).sum::<u64>()
-    };
+    let seen = |ledger| bytes_of(ledger, "of two ledgers");
     assert_eq!((seen(&second), seen(&first)), (31, 62));
     Ok(())
 }
@@ -364,7 +343,7 @@ fn a_report_has_what_all_threads_recorded_before_it_was_read() -> Result<()> {
     let ledger = audit::Ledger::attach();
     let device = lab();
     let queued: [AtomicU64; THREADS] = Default::default();
-    let arrays: Vec<_> = (0..THREADS).map(|_| SmartArray::from(vec![1.0_f32; 4])).collect();
+    let arrays: Vec<_> = (0..THREADS).map(|_| ones(4)).collect();
     let kernel = Kernel::<(In<f32>,)>::new("read while reports are read").host(|_grid, _| ());
     let work = |number: usize| -> Result<()> {
         let stream = device.new_stream()?;
@@ -417,23 +396,23 @@ fn accesses(document: &Document) -> Vec<(&str, Option<&str>)> {
 fn a_read_and_the_write_behind_it_by_one_call_are_one_access() -> Result<()> {
     let device = lab();
     let (stream, name) = (device.stream(), device.name());
-    let array = || SmartArray::from(vec![1.0_f32; 8]);
+    let array = || ones(8);
     let mut newest_there = array();
     double().launch_on(&stream, grid(), (&mut newest_there,))?;
-    let downloaded = document(|| newest_there.host_mut().map(drop))?;
+    let downloaded = document_of(|| newest_there.host_mut().map(drop))?;
     assert_eq!(accesses(&downloaded), [("in_out", None)]);
-    let uploaded = document(|| array().gpu_mut_on(&stream).map(drop))?;
+    let uploaded = document_of(|| array().gpu_mut_on(&stream).map(drop))?;
     assert_eq!(accesses(&uploaded), [("in_out", Some(&*name))]);
     // Two calls are two accesses, and so are two arrays of one call.
     double().launch_on(&stream, grid(), (&mut newest_there,))?;
-    let apart = document(|| {
+    let apart = document_of(|| {
         newest_there.host().map(drop)?;
         newest_there.host_mut().map(drop)?;
         newest_there.host_overwrite().map(drop)
     })?;
     assert_eq!(accesses(&apart), [("in", None), ("in_out", None), ("out", None)]);
     let mut two = [array(), array()];
-    let each = document(|| two.iter_mut().try_for_each(|array| array.host_mut().map(drop)))?;
+    let each = document_of(|| two.iter_mut().try_for_each(|array| array.host_mut().map(drop)))?;
     assert_eq!(accesses(&each), [("in_out", None); 2]);
     Ok(())
 }
@@ -442,9 +421,9 @@ fn a_read_and_the_write_behind_it_by_one_call_are_one_access() -> Result<()> {
 fn a_refused_launch_lends_its_number_to_no_other() -> Result<()> {
     let device = Device::emulated(Emulation::new().fail(resident::Fault::nth(3)));
     let stream = device.stream();
-    let (first, mut second) = (SmartArray::from(vec![1.0_f32; 8]), SmartArray::zeros(8));
-    let mut third = SmartArray::from(vec![1.0_f32; 8]);
-    let document = document(|| {
+    let (first, mut second) = (ones(8), SmartArray::zeros(8));
+    let mut third = ones(8);
+    let document = document_of(|| {
         let refused = copy().launch_on(&stream, grid(), (&first, &mut second));
         assert!(refused.is_err());
         double().launch_on(&stream, grid(), (&mut third,))

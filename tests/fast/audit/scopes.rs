@@ -6,16 +6,16 @@ use resident::{Budget, Error, Result, SmartArray, audit};
 use support::block_on::block_on;
 use support::lab::lab;
 
+use crate::{ones, report_of};
+
 #[test]
 fn what_threads_of_a_pool_copy_counts_to_the_capture_whose_scope_they_run_in() -> Result<()> {
-    let device = lab();
-    let stream = device.stream();
+    let stream = lab().stream();
     let arrays: Vec<_> = (1..=20).map(|len| SmartArray::from(vec![1_u8; len])).collect();
-    let (outcome, report) = audit::capture(|| {
+    let report = report_of(|| {
         let scope = audit::scope();
         arrays.par_iter().try_for_each(|array| scope.run(|| array.prefetch(&stream)))
-    });
-    outcome?;
+    })?;
     let to_device = report.traffic().to_device;
     assert_eq!((to_device.count, to_device.bytes), (20, 210));
     Ok(())
@@ -23,10 +23,9 @@ fn what_threads_of_a_pool_copy_counts_to_the_capture_whose_scope_they_run_in() -
 
 #[test]
 fn what_a_task_copies_counts_to_the_capture_whose_scope_it_runs_in() -> Result<()> {
-    let device = lab();
-    let stream = device.stream();
+    let stream = lab().stream();
     let array = SmartArray::from(vec![1_u8; 64]);
-    let (outcome, report) = audit::capture(|| {
+    let report = report_of(|| {
         let scope = audit::scope();
         let task = async {
             scope.run(|| array.prefetch(&stream))?;
@@ -34,28 +33,25 @@ fn what_a_task_copies_counts_to_the_capture_whose_scope_it_runs_in() -> Result<(
             scope.run(|| SmartArray::from(vec![1_u8; 36]).prefetch(&stream))
         };
         std::thread::scope(|threads| threads.spawn(|| block_on(task)).join().expect("no panic"))
-    });
-    outcome?;
+    })?;
     assert_eq!(report.traffic().to_device.bytes, 100);
     Ok(())
 }
 
 #[test]
 fn launches_and_waits_of_a_scope_count_too() -> Result<()> {
-    let device = lab();
-    let stream = device.stream();
-    let mut array = SmartArray::from(vec![1.0_f32; 64]);
-    let (outcome, report) = audit::capture(|| {
+    let stream = lab().stream();
+    let mut array = ones(64);
+    let report = report_of(|| {
         let scope = audit::scope();
         let work = || {
-            scope.run(|| -> Result<()> {
+            scope.run(|| {
                 crate::double().launch_on(&stream, crate::grid(), (&mut array,))?;
                 array.host().map(drop)
             })
         };
         std::thread::scope(|threads| threads.spawn(work).join().expect("no panic"))
-    });
-    outcome?;
+    })?;
     assert_eq!(report.launches(), 1);
     Ok(())
 }
@@ -67,7 +63,7 @@ fn guards_budgets_and_scopes_of_many_threads_at_once() -> Result<()> {
     const THREADS: usize = 8;
     const ROUNDS: usize = 40;
     let device = lab();
-    let (outcome, report) = audit::capture(|| {
+    let report = report_of(|| {
         let scope = audit::scope();
         let work = |number: usize| -> Result<()> {
             let stream = device.new_stream()?;
@@ -95,8 +91,7 @@ fn guards_budgets_and_scopes_of_many_threads_at_once() -> Result<()> {
                 (0..THREADS).map(|number| threads.spawn(move || work(number))).collect();
             threads.into_iter().try_for_each(|thread| thread.join().expect("no panic"))
         })
-    });
-    outcome?;
+    })?;
     let traffic = report.traffic();
     let of = |numbers: &mut dyn Iterator<Item = usize>| {
         numbers.map(|number| 10 * (number as u64 + 1) * ROUNDS as u64).sum::<u64>()
@@ -113,8 +108,7 @@ fn elsewhere<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 
 #[test]
 fn a_budget_counts_what_the_work_hands_to_other_threads() -> Result<()> {
-    let device = lab();
-    let stream = device.stream();
+    let stream = lab().stream();
     let upload = || SmartArray::from(vec![1_u8; 100]).prefetch(&stream);
     let nothing = Budget::new().to_device(0).of_all_threads();
     let Err(Error::OverBudget { spent, sites, .. }) = nothing.enforce(|| elsewhere(upload)) else {
@@ -141,8 +135,7 @@ fn a_budget_counts_what_the_work_hands_to_other_threads() -> Result<()> {
 
 #[test]
 fn a_budget_does_not_count_threads_that_work_for_another_capture() -> Result<()> {
-    let device = lab();
-    let stream = device.stream();
+    let stream = lab().stream();
     let upload = || SmartArray::from(vec![1_u8; 100]).prefetch(&stream);
     let nothing = Budget::new().to_device(0).of_all_threads();
     nothing.enforce(|| elsewhere(|| audit::capture(upload).0))??;
@@ -218,8 +211,7 @@ async fn pause() {
 /// Each poll of the one future runs in the scope, on whatever thread, and no poll of the other.
 #[test]
 fn an_instrumented_future_counts_whichever_thread_polls_it() -> Result<()> {
-    let device = lab();
-    let stream = device.stream();
+    let stream = lab().stream();
     let work = async |len: usize| -> Result<()> {
         for _ in 0..3 {
             SmartArray::from(vec![1_u8; len]).prefetch(&stream)?;

@@ -5,7 +5,7 @@ use resident::ndarray::Ix2;
 use resident::{Device, Emulation, Result, SmartArray, audit};
 use support::own_process;
 
-use crate::{double, grid};
+use crate::{double, grid, ones, report_of};
 
 /// The text with `L:C` for lines and columns, and `T` for the time of waits.
 fn redacted(report: &audit::Report) -> String {
@@ -42,9 +42,9 @@ fn copies_launches_waits_and_findings() -> Result<()> {
         .map(|index| (index / 100, index % 100))
         .try_for_each(|index| photo.set(index, 1.0))?;
     stream.synchronize()?;
-    let mut weights = SmartArray::from(vec![1.0_f32; 50])
+    let mut weights = ones(50)
         .named("the weights of a layer, whose name is too long for the room that is left for it");
-    let (outcome, report) = audit::capture(|| {
+    let report = report_of(|| {
         photo.prefetch(&stream)?;
         for _ in 0..3 {
             double().launch_on(&stream, grid(), (&mut weights,))?;
@@ -52,8 +52,7 @@ fn copies_launches_waits_and_findings() -> Result<()> {
         weights.prefetch(&far.stream())?;
         far.synchronize()?;
         (0..40).try_for_each(|index| weights.get(index).map(drop))
-    });
-    outcome?;
+    })?;
     insta::assert_snapshot!(redacted(&report));
     Ok(())
 }

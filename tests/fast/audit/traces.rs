@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use resident::{Result, SmartArray, audit};
+use resident::{Result, audit};
 use support::lab::lab;
 
-use crate::{double, grid};
+use crate::{double, grid, ones, report_of};
 
 /// The fields of a message.
 #[derive(Debug, Default)]
@@ -66,14 +66,13 @@ fn trace_of(report: &audit::Report) -> Fields {
 fn each_slice_begins_and_ends_on_a_described_track_and_arrows_have_two_ends() -> Result<()> {
     let device = lab();
     let stream = device.new_stream()?;
-    let mut arrays = [1, 2, 3].map(|len| SmartArray::from(vec![1.0_f32; 100 * len]));
-    let (outcome, report) = audit::capture(|| -> Result<()> {
+    let mut arrays = [1, 2, 3].map(|len| ones(100 * len));
+    let report = report_of(|| {
         for array in &mut arrays {
             double().launch_on(&stream, grid(), (&mut *array,))?;
         }
         arrays.iter().try_for_each(|array| array.host().map(drop))
-    });
-    outcome?;
+    })?;
     let trace = trace_of(&report);
     let (mut tracks, mut open) = (BTreeMap::new(), BTreeMap::<u64, i64>::new());
     let (mut flows, mut names) = (BTreeMap::<u64, usize>::new(), BTreeSet::new());

@@ -3,12 +3,11 @@
 //! much less.
 
 use proptest::prelude::*;
-use resident::audit;
 use resident::ndarray::{Ix1, s};
 use resident::{Device, Flow, In, Kernel, Out, Result, SmartArray, Stream};
 use support::lab::lab;
 
-use crate::{double, grid};
+use crate::{double, grid, report_of};
 
 /// A place, as an index into tables.
 const HOST: usize = 0;
@@ -209,11 +208,10 @@ fn run(steps: &[Step], left_out: &[usize]) -> Result<(Flow, Flow)> {
     let mut program = Program::new();
     program.source.prefetch(&program.stream)?;
     let before = program.device.traffic();
-    let (outcome, report) = audit::capture(|| {
+    let report = report_of(|| {
         let kept = steps.iter().enumerate().filter(|(index, _)| !left_out.contains(index));
         kept.map(|(_, step)| *step).try_for_each(|step| program.run(step))
-    });
-    outcome?;
+    })?;
     assert_eq!(report.traffic(), program.device.traffic() - before, "{report}");
     program.device.synchronize()?;
     let kinds = ["overwritten_upload", "unread_download"];

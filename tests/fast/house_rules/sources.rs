@@ -57,13 +57,10 @@ pub(crate) fn sources(paths_from_root: &[&str]) -> Vec<Source> {
             paths.push(path);
         }
     }
-    let source = |path: PathBuf| Source {
-        path: path
-            .strip_prefix(root())
-            .expect("below the root")
-            .to_string_lossy()
-            .replace('\\', "/"),
-        text: fs::read_to_string(&path).expect("text"),
+    let source = |path: PathBuf| {
+        let below = path.strip_prefix(root()).expect("below the root").to_string_lossy();
+        let text = fs::read_to_string(&path).expect("text");
+        Source { path: below.replace('\\', "/"), text }
     };
     let sources: Vec<Source> = paths.into_iter().map(source).collect();
     assert!(!sources.is_empty(), "no sources in {paths_from_root:?}");
@@ -91,12 +88,8 @@ impl Source {
         let tests = lines.windows(2).position(|pair| {
             pair[0] == "#[cfg(test)]" && pair[1].starts_with("mod ") && pair[1].ends_with('{')
         });
-        let end = tests.unwrap_or(lines.len());
-        lines
-            .into_iter()
-            .take(end)
-            .enumerate()
-            .map(|(index, line)| (index + 1, without_comment(line)))
+        let code = lines.into_iter().take(tests.unwrap_or(usize::MAX));
+        (1..).zip(code.map(without_comment))
     }
 
     pub(crate) fn code_text(&self) -> String {
@@ -179,15 +172,11 @@ pub(crate) fn lines_where(
     sources: &[Source],
     breaks: impl Fn(&Source, &str) -> bool,
 ) -> Vec<String> {
-    let line = |source: &Source, number: usize, text: &str| {
-        format!("{}:{number}: {}", source.path, text.trim())
-    };
     let of = |source: &Source| -> Vec<String> {
-        source
-            .code()
-            .filter(|(_, text)| breaks(source, text))
-            .map(|(number, text)| line(source, number, text))
-            .collect()
+        let broken = source.code().filter(|(_, text)| breaks(source, text));
+        let line =
+            |(number, text): (usize, &str)| format!("{}:{number}: {}", source.path, text.trim());
+        broken.map(line).collect()
     };
     sources.iter().flat_map(of).collect()
 }

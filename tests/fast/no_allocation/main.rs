@@ -2,9 +2,10 @@
 
 use std::hint::black_box;
 
-use resident::ndarray::{Array2, Axis, Ix2, Order, s};
+use resident::ndarray::{Axis, Ix2, Order, s};
 use resident::{
-    Device, DeviceArray, Grid, In, InOut, Kernel, Out, PinnedArray, Result, SmartArray, Stream,
+    Arguments, Device, DeviceArray, Grid, In, InOut, Kernel, Out, PinnedArray, Result, Signature,
+    SmartArray, Stream,
 };
 use support::allocations;
 
@@ -35,13 +36,24 @@ fn in_steady_state(mut round: impl FnMut() -> Result<()>) -> Result<u64> {
     Ok(fewest)
 }
 
+#[track_caller]
+fn assert_none(round: impl FnMut() -> Result<()>) {
+    assert_eq!(in_steady_state(round).expect("nothing fails"), 0);
+}
+
+type Table = SmartArray<f32, Ix2>;
+
+fn ones() -> Table {
+    Table::ones((16, 16))
+}
+
 #[test]
 fn the_counter_counts() -> Result<()> {
-    let allocations = in_steady_state(|| {
+    let allocate = || {
         drop(black_box(Box::new(1)));
         Ok(())
-    })?;
-    assert_eq!(allocations, 100);
+    };
+    assert_eq!(in_steady_state(allocate)?, 100);
     Ok(())
 }
 
@@ -49,7 +61,7 @@ fn the_counter_counts() -> Result<()> {
 fn views_of_up_to_four_axes() -> Result<()> {
     let mut array = SmartArray::<f32, _>::zeros((4, 6, 5, 3));
     let mut dynamic = SmartArray::<f32, _>::zeros((4, 6, 5, 3)).into_dyn();
-    let allocations = in_steady_state(|| {
+    assert_none(|| {
         let view = array.slice(s![1..3, ..;-1, .., 2]);
         black_box((view.t(), view.permuted_axes([1, 0, 2]), view.index_axis(Axis(1), 3)));
         black_box((view.insert_axis(Axis(0)), array.broadcast((4, 6, 5, 3))?));
@@ -59,8 +71,7 @@ fn views_of_up_to_four_axes() -> Result<()> {
         black_box((dynamic.t(), dynamic.index_axis(Axis(0), 1)));
         black_box(dynamic.view_mut().reversed_axes().len());
         Ok(())
-    })?;
-    assert_eq!(allocations, 0);
+    });
     Ok(())
 }
 
@@ -69,7 +80,7 @@ fn views_of_device_arrays_of_up_to_four_axes() -> Result<()> {
     let stream = own_stream()?;
     let mut array = DeviceArray::<f32, _>::zeros_on(&stream, (4, 6, 5, 3))?;
     let mut dynamic = DeviceArray::<f32, _>::zeros_on(&stream, (4, 6, 5, 3))?.into_dyn();
-    let allocations = in_steady_state(|| {
+    assert_none(|| {
         let view = array.slice(s![1..3, ..;-1, .., 2]);
         black_box((view.t(), view.permuted_axes([1, 0, 2]), view.index_axis(Axis(1), 3)));
         black_box((view.insert_axis(Axis(0)), array.broadcast((4, 6, 5, 3))?, array.view()));
@@ -83,101 +94,88 @@ fn views_of_device_arrays_of_up_to_four_axes() -> Result<()> {
         black_box((dynamic.t(), dynamic.index_axis(Axis(0), 1)));
         black_box(dynamic.view_mut().reversed_axes().len());
         Ok(())
-    })?;
-    assert_eq!(allocations, 0);
+    });
     Ok(())
 }
 
 #[test]
 fn reading_on_the_host_what_is_valid_there() -> Result<()> {
-    let array = SmartArray::from(Array2::<f32>::ones((16, 16)));
-    assert_eq!(in_steady_state(|| array.host().map(drop))?, 0);
+    let array = ones();
+    assert_none(|| array.host().map(drop));
     let part = array.slice(s![2..5, 3..;2]);
-    assert_eq!(in_steady_state(|| part.host().map(drop))?, 0);
-    assert_eq!(in_steady_state(|| array.slice(s![1.., ..3]).host().map(drop))?, 0);
+    assert_none(|| part.host().map(drop));
+    assert_none(|| array.slice(s![1.., ..3]).host().map(drop));
     Ok(())
 }
 
 #[test]
 fn reading_on_a_device_what_is_valid_there() -> Result<()> {
     let stream = own_stream()?;
-    let array = SmartArray::from(Array2::<f32>::ones((16, 16)));
-    assert_eq!(in_steady_state(|| array.gpu_on(&stream).map(drop))?, 0);
-    assert_eq!(in_steady_state(|| array.slice(s![1.., ..3]).gpu_on(&stream).map(drop))?, 0);
+    let array = ones();
+    assert_none(|| array.gpu_on(&stream).map(drop));
+    assert_none(|| array.slice(s![1.., ..3]).gpu_on(&stream).map(drop));
     Ok(())
 }
 
 #[test]
 fn the_first_read_on_a_stream_of_what_is_valid_on_its_device() -> Result<()> {
     let stream = own_stream()?;
-    let arrays: Vec<_> =
-        (0..700).map(|_| SmartArray::from(Array2::<f32>::ones((16, 16)))).collect();
+    let arrays: Vec<_> = (0..700).map(|_| ones()).collect();
     for array in &arrays {
         array.prefetch(&stream)?;
     }
     stream.synchronize()?;
     let mut fresh = arrays.iter();
-    assert_eq!(in_steady_state(|| fresh.next().expect("700 rounds").gpu_on(&stream).map(drop))?, 0);
+    assert_none(|| fresh.next().expect("700 rounds").gpu_on(&stream).map(drop));
     Ok(())
 }
 
 /// Launches return when they are queued, so each round waits; otherwise the queue would grow.
-fn launched(kernel: &Kernel<Four<Ix2>>, stream: &Stream, size: (usize, usize)) -> Result<u64> {
-    let (a, b) = (SmartArray::<f32, _>::ones(size), SmartArray::<f32, _>::ones(size));
-    let (mut c, mut d) = (SmartArray::<f32, _>::zeros(size), SmartArray::<f32, _>::uninit(size));
-    in_steady_state(|| {
-        kernel.launch_on(stream, Grid::cover(1), (1.0, &a, &b, &mut c, &mut d))?;
+#[track_caller]
+fn assert_none_launched<S: Signature>(kernel: &Kernel<S>)
+where
+    for<'a> (f32, &'a Table, &'a Table, &'a mut Table, &'a mut Table): Arguments<S>,
+{
+    let (stream, a, b) = (own_stream().expect("a stream"), ones(), ones());
+    let (mut c, mut d) = (Table::zeros((16, 16)), Table::uninit((16, 16)));
+    assert_none(|| {
+        kernel.launch_on(&stream, Grid::cover(1), (1.0, &a, &b, &mut c, &mut d))?;
         stream.synchronize()
-    })
+    });
 }
 
 type Four<D> = (f32, In<f32, D>, In<f32, D>, InOut<f32, D>, Out<f32, D>);
 
 #[test]
-fn a_sized_launch_of_four_arrays() -> Result<()> {
+fn a_sized_launch_of_four_arrays() {
     let kernel = Kernel::<Four<Ix2>>::new("four")
         .require("sizes", |_, (_, a, b, ..)| a.len() == b.len())
         .host(|_grid, _| {});
-    assert_eq!(launched(&kernel, &own_stream()?, (16, 16))?, 0);
-    Ok(())
+    assert_none_launched(&kernel);
 }
 
 #[test]
-fn a_flat_launch_of_four_arrays() -> Result<()> {
+fn a_flat_launch_of_four_arrays() {
     type Flat = (f32, In<f32>, In<f32>, InOut<f32>, Out<f32>);
     let kernel = Kernel::<Flat>::new("four")
         .require("sizes", |_, (_, a, b, ..)| a.len() == b.len())
         .host(|_grid, _| {});
-    let stream = own_stream()?;
-    let (a, b) = (SmartArray::<f32, _>::ones((16, 16)), SmartArray::<f32, _>::ones((16, 16)));
-    let (mut c, mut d) =
-        (SmartArray::<f32, _>::zeros((16, 16)), SmartArray::<f32, _>::uninit((16, 16)));
-    let allocations = in_steady_state(|| {
-        kernel.launch_on(&stream, Grid::cover(1), (1.0, &a, &b, &mut c, &mut d))?;
-        stream.synchronize()
-    })?;
-    assert_eq!(allocations, 0);
-    Ok(())
+    assert_none_launched(&kernel);
 }
 
 #[test]
 fn a_launch_on_parts_of_arrays() -> Result<()> {
     let kernel = Kernel::<Four<Ix2>>::new("four").host(|_grid, _| {});
     let stream = own_stream()?;
-    let (a, b) = (SmartArray::<f32, _>::ones((16, 16)), SmartArray::<f32, _>::ones((16, 16)));
-    let (mut c, mut d) =
-        (SmartArray::<f32, _>::zeros((16, 16)), SmartArray::<f32, _>::zeros((16, 16)));
-    let allocations = in_steady_state(|| {
+    let (a, b) = (ones(), ones());
+    let (mut c, mut d) = (Table::zeros((16, 16)), Table::zeros((16, 16)));
+    assert_none(|| {
         let (inner, mut c, mut d) =
             (s![1..15, 1..15], c.slice_mut(s![1..15, 1..15]), d.slice_mut(s![1..15, 1..15]));
-        kernel.launch_on(
-            &stream,
-            Grid::cover(1),
-            (1.0, &a.slice(inner), &b.slice(inner), &mut c, &mut d),
-        )?;
+        let arguments = (1.0, &a.slice(inner), &b.slice(inner), &mut c, &mut d);
+        kernel.launch_on(&stream, Grid::cover(1), arguments)?;
         stream.synchronize()
-    })?;
-    assert_eq!(allocations, 0);
+    });
     Ok(())
 }
 
@@ -208,20 +206,19 @@ fn a_snapshot_into_pinned_memory() -> Result<()> {
 #[test]
 fn a_flip_of_sides_without_a_copy() -> Result<()> {
     let stream = own_stream()?;
-    let mut array = SmartArray::from(Array2::<f32>::ones((16, 16)));
-    let allocations = in_steady_state(|| {
+    let mut array = ones();
+    assert_none(|| {
         drop(array.gpu_overwrite_on(&stream)?);
         drop(array.host_overwrite()?);
         Ok(())
-    })?;
-    assert_eq!(allocations, 0);
+    });
     Ok(())
 }
 
 #[test]
 fn a_single_element_written_on_the_host() -> Result<()> {
-    let mut array = SmartArray::from(Array2::<f32>::ones((16, 16)));
-    assert_eq!(in_steady_state(|| array.set((3, 4), 2.0))?, 0);
+    let mut array = ones();
+    assert_none(|| array.set((3, 4), 2.0));
     Ok(())
 }
 
@@ -231,17 +228,15 @@ fn a_single_element_written_on_the_host() -> Result<()> {
 fn a_flip_of_sides_of_a_part() -> Result<()> {
     let stream = own_stream()?;
     let touch = Kernel::<(InOut<f32>,)>::new("touch").host(|_grid, _| {});
-    let (mut array, mut other) =
-        (SmartArray::from(Array2::<f32>::ones((16, 16))), SmartArray::<f32, _>::zeros(4));
+    let (mut array, mut other) = (ones(), SmartArray::<f32, _>::zeros(4));
     let mut part = array.slice_mut(s![4..8, 2..]);
-    let allocations = in_steady_state(|| {
+    assert_none(|| {
         let guard = part.gpu_overwrite_on(&stream)?;
         touch.launch_on(&stream, Grid::cover(4), (&mut other,))?;
         stream.synchronize()?;
         drop(guard);
         drop(part.host_overwrite()?);
         Ok(())
-    })?;
-    assert_eq!(allocations, 0);
+    });
     Ok(())
 }

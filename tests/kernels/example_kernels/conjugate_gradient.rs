@@ -32,30 +32,14 @@ pub(crate) fn multiply_survives_wrong_sizes() {
         let (values, columns, starts) = (vector(one), places(one, other), places(one + 1, one));
         for grid in grids(one) {
             let product = || Vector::zeros(one);
-            bench.launch(
-                one == other,
-                &kernels.multiply,
-                grid,
-                (&values, &places(other, one), &starts, &vector(one), &mut product()),
-            );
-            bench.launch(
-                other == one + 1,
-                &kernels.multiply,
-                grid,
-                (&values, &columns, &places(other, one), &vector(one), &mut product()),
-            );
-            bench.launch(
-                true,
-                &kernels.multiply,
-                grid,
-                (&values, &columns, &starts, &vector(other), &mut product()),
-            );
-            bench.launch(
-                one == other,
-                &kernels.multiply,
-                grid,
-                (&values, &columns, &starts, &vector(one), &mut Vector::zeros(other)),
-            );
+            let arguments = (&values, &places(other, one), &starts, &vector(one), &mut product());
+            bench.launch(one == other, &kernels.multiply, grid, arguments);
+            let arguments = (&values, &columns, &places(other, one), &vector(one), &mut product());
+            bench.launch(other == one + 1, &kernels.multiply, grid, arguments);
+            let arguments = (&values, &columns, &starts, &vector(other), &mut product());
+            bench.launch(true, &kernels.multiply, grid, arguments);
+            let arguments = (&values, &columns, &starts, &vector(one), &mut Vector::zeros(other));
+            bench.launch(one == other, &kernels.multiply, grid, arguments);
         }
     }
     bench.assert_counts(200, 400);
@@ -70,24 +54,12 @@ pub(crate) fn vectors_survive_wrong_sizes() {
             [0, 1, 2].into_iter().flat_map(|number| grids(one).map(|grid| (number, grid)))
         {
             let fits = one == other && number == 1;
-            bench.launch(
-                fits,
-                &kernels.add,
-                grid,
-                (&vector(number), &vector(one), &mut vector(other)),
-            );
-            bench.launch(
-                fits,
-                &kernels.turn,
-                grid,
-                (&vector(number), &vector(1), &vector(one), &mut vector(other)),
-            );
-            bench.launch(
-                fits,
-                &kernels.turn,
-                grid,
-                (&vector(1), &vector(number), &vector(one), &mut vector(other)),
-            );
+            let arguments = (&vector(number), &vector(one), &mut vector(other));
+            bench.launch(fits, &kernels.add, grid, arguments);
+            let arguments = (&vector(number), &vector(1), &vector(one), &mut vector(other));
+            bench.launch(fits, &kernels.turn, grid, arguments);
+            let arguments = (&vector(1), &vector(number), &vector(one), &mut vector(other));
+            bench.launch(fits, &kernels.turn, grid, arguments);
         }
     }
     bench.assert_counts(80, 1000);
@@ -103,18 +75,10 @@ pub(crate) fn products_survive_wrong_sizes_and_wrong_blocks() {
         {
             let is_block = grid.blocks().count() == 1 && grid.threads() == BLOCK.into();
             let fits = one == other && number == 1;
-            bench.launch(
-                fits && is_block,
-                &kernels.dot,
-                grid,
-                (&vector(one), &vector(other), &mut vector(number)),
-            );
-            bench.launch(
-                fits,
-                &kernels.dot,
-                Grid::new(1, BLOCK),
-                (&vector(one), &vector(other), &mut vector(number)),
-            );
+            let arguments = (&vector(one), &vector(other), &mut vector(number));
+            bench.launch(fits && is_block, &kernels.dot, grid, arguments);
+            let arguments = (&vector(one), &vector(other), &mut vector(number));
+            bench.launch(fits, &kernels.dot, Grid::new(1, BLOCK), arguments);
         }
     }
     bench.assert_counts(20, 400);
@@ -130,12 +94,8 @@ pub(crate) fn a_step_survives_wrong_sizes() {
     {
         for grid in grids(1) {
             let fits = (square, curvature, step) == (1, 1, 2);
-            bench.launch(
-                fits,
-                &kernels.step,
-                grid,
-                (&vector(square), &vector(curvature), &mut vector(step)),
-            );
+            let arguments = (&vector(square), &vector(curvature), &mut vector(step));
+            bench.launch(fits, &kernels.step, grid, arguments);
         }
     }
     bench.assert_counts(4, 100);
@@ -153,12 +113,8 @@ pub(crate) fn a_matrix_may_hold_anything() {
     let (starts, vector) =
         (SmartArray::from(vec![0, 4, FAR, 3, FAR, FAR, 1, 0]), SmartArray::from(vec![16.0, 32.0]));
     let mut product = Vector::zeros(7);
-    bench.launch(
-        true,
-        &kernels.multiply,
-        Grid::cover(7),
-        (&values, &columns, &starts, &vector, &mut product),
-    );
+    let arguments = (&values, &columns, &starts, &vector, &mut product);
+    bench.launch(true, &kernels.multiply, Grid::cover(7), arguments);
     let product = product.host().expect("the launch was done").to_vec();
     assert_eq!(product, [16.0 + 8.0 * 32.0, 0.0, 0.0, 8.0 * 32.0, 0.0, 0.0, 0.0]);
     assert_eq!(starts.host().expect("it was only read")[6], 1);
@@ -186,12 +142,8 @@ pub(crate) fn a_matrix_of_noise_is_multiplied_as_by_a_loop() {
         let (columns, starts, mut product) =
             (places(entries, len), places(len + 1, entries), Vector::zeros(len));
         let (values, vector) = (vector(entries), vector(len));
-        bench.launch(
-            true,
-            &kernels.multiply,
-            Grid::cover(len),
-            (&values, &columns, &starts, &vector, &mut product),
-        );
+        let arguments = (&values, &columns, &starts, &vector, &mut product);
+        bench.launch(true, &kernels.multiply, Grid::cover(len), arguments);
         let of = |array: &Vector| array.to_vec().expect("it was only read");
         let of_places = |array: &SmartArray<u32, Ix1>| array.to_vec().expect("it was only read");
         let matrix = (&*of(&values), &*of_places(&columns), &*of_places(&starts));

@@ -48,12 +48,8 @@ pub(crate) fn start_survives_wrong_sizes() {
                 let fits = first_plane.saturating_add(planes as u64) <= POINTS as u64
                     && (rows, columns) == (POINTS, POINTS);
                 for grid in grids((planes, rows, columns)) {
-                    bench.launch(
-                        fits,
-                        &kernels.start,
-                        grid,
-                        (first_plane, &mut SmartArray::uninit((planes, rows, columns))),
-                    );
+                    let arguments = (first_plane, &mut SmartArray::uninit((planes, rows, columns)));
+                    bench.launch(fits, &kernels.start, grid, arguments);
                 }
             }
         }
@@ -70,12 +66,8 @@ pub(crate) fn jacobi_survives_wrong_sizes_and_leaves_the_frame_alone() {
             [one, framed(one)].into_iter().flat_map(|now| grids(one).map(|grid| (now, grid)))
         {
             let mut next = SmartArray::full(framed(other), FRAME);
-            bench.launch(
-                now == framed(other),
-                &kernels.jacobi,
-                grid,
-                (&cube(now), &mut next.slice_mut(inner(other))),
-            );
+            let arguments = (&cube(now), &mut next.slice_mut(inner(other)));
+            bench.launch(now == framed(other), &kernels.jacobi, grid, arguments);
             let mut next = next.into_array().expect("the launch was done or refused");
             next.slice_mut(inner(other)).fill(FRAME);
             assert_eq!(
@@ -97,12 +89,8 @@ pub(crate) fn residual_survives_wrong_sizes() {
             [0, 1, 2].into_iter().flat_map(|numbers| grids(one).map(|grid| (numbers, grid)))
         {
             let fits = one == other && numbers == 1;
-            bench.launch(
-                fits,
-                &kernels.residual,
-                grid,
-                (&cube(one), &cube(other), &mut SmartArray::zeros(numbers)),
-            );
+            let arguments = (&cube(one), &cube(other), &mut SmartArray::zeros(numbers));
+            bench.launch(fits, &kernels.residual, grid, arguments);
         }
     }
     bench.assert_counts(15, 200);

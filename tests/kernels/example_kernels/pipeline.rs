@@ -111,24 +111,12 @@ pub(crate) fn the_sheet_and_the_histogram_survive_wrong_sizes() {
             |(rows, columns): (usize, usize)| photograph((rows, sheet::sheet_columns(columns)), 3);
         for channels in [1, 3, 4] {
             let (fits, photo) = (one == other && channels == 3, photograph(one, channels));
-            bench.launch(
-                fits,
-                &compose,
-                grid,
-                (&photo, &picture(one), &photograph(one, channels), &mut sheet(other)),
-            );
-            bench.launch(
-                fits,
-                &compose,
-                grid,
-                (&photo, &picture(one), &photograph(other, channels), &mut sheet(one)),
-            );
-            bench.launch(
-                fits,
-                &compose,
-                grid,
-                (&photo, &picture(other), &photograph(one, channels), &mut sheet(one)),
-            );
+            let arguments = (&photo, &picture(one), &photograph(one, channels), &mut sheet(other));
+            bench.launch(fits, &compose, grid, arguments);
+            let arguments = (&photo, &picture(one), &photograph(other, channels), &mut sheet(one));
+            bench.launch(fits, &compose, grid, arguments);
+            let arguments = (&photo, &picture(other), &photograph(one, channels), &mut sheet(one));
+            bench.launch(fits, &compose, grid, arguments);
             bench.launch(
                 false,
                 &compose,
@@ -154,12 +142,8 @@ pub(crate) fn labels_may_be_anything() {
     for grid in grids(SIZE) {
         bench.launch(true, &kernels.anchor, grid, (0.5, &strong, &labels, &mut anchored));
         bench.launch(true, &kernels.keep, grid, (&labels, &anchored, &mut picture(SIZE)));
-        bench.launch(
-            true,
-            &kernels.thin,
-            grid,
-            (&strong, &SmartArray::full(SIZE, 255), &mut picture(SIZE)),
-        );
+        let arguments = (&strong, &SmartArray::full(SIZE, 255), &mut picture(SIZE));
+        bench.launch(true, &kernels.thin, grid, arguments);
     }
     bench.compare(&kernels.anchor, grids(SIZE)[0], (0.5, &strong, &labels, &mut picture(SIZE)));
     bench.compare(&kernels.keep, grids(SIZE)[0], (&labels, &anchored, &mut picture(SIZE)));

@@ -13,6 +13,7 @@ use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{SdkTracerProvider, SpanData, SpanExporter};
 use resident::{Device, Emulation, Result, SmartArray, audit};
 use serde_json::{Value, json};
+use support::audited::ones;
 use support::bodies::{double, one as grid};
 use support::lab::lab;
 use support::own_process;
@@ -28,6 +29,20 @@ impl Buffer {
     fn lines(&self) -> Vec<String> {
         let text = String::from_utf8(self.0.lock().expect("no panic").clone()).expect("UTF-8");
         text.lines().map(str::to_owned).collect()
+    }
+}
+
+impl Buffer {
+    /// The events of a program, which a subscriber has written as JSON.
+    fn events<T>(&self, program: impl FnOnce() -> T) -> (T, Vec<Value>) {
+        let subscriber = tracing_subscriber::fmt()
+            .json()
+            .with_max_level(LevelFilter::DEBUG)
+            .with_writer(self.clone())
+            .finish();
+        let value = tracing::subscriber::with_default(subscriber, program);
+        let event = |line: &String| serde_json::from_str(line).expect("JSON");
+        (value, self.lines().iter().map(event).collect())
     }
 }
 
@@ -60,7 +75,7 @@ struct Ran {
 
 /// A launch, which copies its array to the device, and a copy back.
 fn program(device: &Device) -> Result<Ran> {
-    let mut photo = SmartArray::from(vec![1.0_f32; 10]).named("photo");
+    let mut photo = ones(10).named("photo");
     let line = line!() + 1;
     double().launch_on(&device.stream(), grid(), (&mut photo,))?;
     assert_eq!(photo.host()?[0], 2.0);
@@ -83,10 +98,10 @@ fn text_has_the_fields_of_copies_and_launches() -> Result<()> {
     let [upload, download] = &lines[..] else { panic!("two events: {lines:?}") };
     let span = format!("launch{{kernel=\"double\" device=\"{device}\" stream=0 site={launch}");
     let expected = [
-        format!("DEBUG {span}"),
-        "resident::transfer: \"photo\" to_device for launch, 40 bytes".to_owned(),
-        "40 bytes direction=\"to_device\" bytes=40 array=\"photo\"".to_owned(),
-        format!("device=\"{device}\" stream=0 cause=\"launch\" site={launch}"),
+        &*format!("DEBUG {span}"),
+        "resident::transfer: \"photo\" to_device for launch, 40 bytes",
+        "40 bytes direction=\"to_device\" bytes=40 array=\"photo\"",
+        &format!("device=\"{device}\" stream=0 cause=\"launch\" site={launch}"),
     ];
     assert!(expected.iter().all(|part| upload.contains(part)), "{expected:?} in {upload}");
     let expected = [
@@ -103,19 +118,11 @@ fn text_has_the_fields_of_copies_and_launches() -> Result<()> {
 #[test]
 fn the_event_of_a_message_has_its_peer() {
     own_process!();
-    let buffer = Buffer::default();
-    let subscriber = tracing_subscriber::fmt()
-        .json()
-        .with_max_level(LevelFilter::DEBUG)
-        .with_writer(buffer.clone())
-        .finish();
     let line = line!() + 2;
-    tracing::subscriber::with_default(subscriber, || {
+    let ((), events) = Buffer::default().events(|| {
         audit::record_transfer(audit::Transfer::received(40, "photo", 3));
     });
-    let lines = buffer.lines();
-    let [line_of_event] = &lines[..] else { panic!("one event: {lines:?}") };
-    let event: Value = serde_json::from_str(line_of_event).expect("JSON");
+    let [event] = &events[..] else { panic!("one event: {events:?}") };
     assert_eq!((&event["level"], &event["target"]), (&json!("DEBUG"), &json!(TRANSFER)));
     assert_starts(&event["fields"]["site"], &format!("{}:{line}:", file!()));
     let expected = json!({
@@ -128,18 +135,10 @@ fn the_event_of_a_message_has_its_peer() {
 #[test]
 fn json_has_the_fields_of_copies_and_launches() -> Result<()> {
     own_process!();
-    let (device, buffer) = (lab(), Buffer::default());
-    let subscriber = tracing_subscriber::fmt()
-        .json()
-        .with_max_level(LevelFilter::DEBUG)
-        .with_writer(buffer.clone())
-        .finish();
-    let Ran { launch, read, device } =
-        tracing::subscriber::with_default(subscriber, || program(&device))?;
-    let lines = buffer.lines();
-    let events: Vec<Value> =
-        lines.iter().map(|line| serde_json::from_str(line).expect("JSON")).collect();
-    let [upload, download] = &events[..] else { panic!("two events: {lines:?}") };
+    let device = lab();
+    let (ran, events) = Buffer::default().events(|| program(&device));
+    let Ran { launch, read, device } = ran?;
+    let [upload, download] = &events[..] else { panic!("two events: {events:?}") };
     for event in [upload, download] {
         assert_eq!((&event["level"], &event["target"]), (&json!("DEBUG"), &json!(TRANSFER)));
     }
@@ -258,7 +257,7 @@ fn waits_are_spans_within_those_of_the_program() -> Result<()> {
     let stream = device.new_stream()?;
     let line = line!() + 4;
     let spans = exported(|| {
-        let mut photo = SmartArray::from(vec![1.0_f32; 10]);
+        let mut photo = ones(10);
         double().launch_on(&stream, grid(), (&mut photo,))?;
         assert_eq!(photo.host()?[0], 2.0);
         photo.prefetch(&stream)?;
@@ -324,20 +323,13 @@ fn chrome_has_copies_by_their_name_and_waits_and_launches_as_spans() -> Result<(
 #[test]
 fn names_are_escaped_and_shortened_in_messages() -> Result<()> {
     own_process!();
-    let (device, buffer) = (lab(), Buffer::default());
-    let subscriber = tracing_subscriber::fmt()
-        .json()
-        .with_max_level(LevelFilter::DEBUG)
-        .with_writer(buffer.clone())
-        .finish();
+    let stream = lab().stream();
     let hostile = "\u{1b}[31m\u{202e}\nDEBUG".to_owned() + &"x".repeat(5000);
-    tracing::subscriber::with_default(subscriber, || {
-        SmartArray::from(vec![1_u8; 10]).named(&hostile).prefetch(&device.stream())
-    })?;
-    let lines = buffer.lines();
-    let event: Value = serde_json::from_str(&lines[0]).expect("JSON");
-    assert_eq!(event["fields"]["array"], hostile);
-    let message = event["fields"]["message"].as_str().expect("a text");
+    let upload = || SmartArray::from(vec![1_u8; 10]).named(&hostile).prefetch(&stream);
+    let (outcome, events) = Buffer::default().events(upload);
+    outcome?;
+    assert_eq!(events[0]["fields"]["array"], hostile);
+    let message = events[0]["fields"]["message"].as_str().expect("a text");
     assert!(message.starts_with("\"\\u{1b}[31m\\u{202e}\\nDEBUGx"), "{message}");
     assert!(message.ends_with("xxx\" to_device for prefetch, 10 bytes"), "{message}");
     assert!(message.chars().count() < 130, "{message}");
@@ -374,7 +366,7 @@ fn a_subscriber_that_waits_or_panics_in_a_wait_disturbs_no_call() -> Result<()> 
     let waiting = Waiting { device: device.clone(), told: Arc::clone(&told) };
     tracing::subscriber::set_global_default(tracing_subscriber::registry().with(waiting))
         .expect("it is the only one");
-    let mut photo = SmartArray::from(vec![1.0_f32; 10]);
+    let mut photo = ones(10);
     for round in 1..=3 {
         double().launch_on(&device.stream(), grid(), (&mut photo,))?;
         assert_eq!(photo.host()?[0], f32::from(2_u8.pow(round)));

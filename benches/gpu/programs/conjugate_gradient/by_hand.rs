@@ -22,17 +22,7 @@ pub struct Solver {
     side: usize,
 }
 
-struct State<'a> {
-    solver: &'a Solver,
-    x: Vector,
-    r: Vector,
-    p: Vector,
-    ap: Vector,
-    parts: Vector,
-    rr: Vector,
-    rr_new: Vector,
-    pap: Vector,
-}
+type State<'a> = super::State<'a, Solver, Vector>;
 
 impl Solver {
     pub fn new(side: usize) -> Outcome<Self> {
@@ -79,7 +69,7 @@ impl Solver {
     }
 }
 
-impl State<'_> {
+impl super::State<'_, Solver, Vector> {
     fn step(&mut self) -> Outcome {
         let Self { solver, x, r, p, ap, parts, rr, rr_new, pap } = self;
         let (side, len, grid) = (solver.side as u64, x.len() as u64, cover(x.len()));

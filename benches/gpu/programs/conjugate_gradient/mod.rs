@@ -20,6 +20,19 @@ pub struct Solved {
     pub residual: f64,
 }
 
+/// The vectors of a solver, and its numbers, which are vectors of one element.
+struct State<'a, S, V> {
+    solver: &'a S,
+    x: V,
+    r: V,
+    p: V,
+    ap: V,
+    parts: V,
+    rr: V,
+    rr_new: V,
+    pap: V,
+}
+
 /// Runs steps until the squared residual is small enough. `advance` takes one step, `read`
 /// downloads the squared residual.
 fn iterate<S>(

@@ -92,11 +92,8 @@ impl<T: Value> Machine<T> {
             }
             let residency = array.residency();
             for place in self.places() {
-                assert_eq!(
-                    self.validity_in(&residency, place),
-                    ledger.validity(place),
-                    "array {number} at {place:?}"
-                );
+                let validity = self.validity_in(&residency, place);
+                assert_eq!(validity, ledger.validity(place), "array {number} at {place:?}");
             }
             assert_eq!(self.order_of(array), ledger.devices, "devices of array {number}");
         }
@@ -107,10 +104,9 @@ impl<T: Value> Machine<T> {
     /// by both of them.
     pub(super) fn check_totals(&self, ledgers: &Ledgers) {
         let arrays = self.arrays.iter().fold(ledgers.gone, |sum, array| sum + array.traffic());
-        let both =
-            arrays + Traffic { between_devices: arrays.between_devices, ..Traffic::default() };
+        let twice = Traffic { between_devices: arrays.between_devices, ..Traffic::default() };
         let devices = total(&self.devices) - ledgers.before;
-        assert_eq!(copies(devices), copies(both), "totals of devices and of arrays");
+        assert_eq!(copies(devices), copies(arrays + twice), "totals of devices and of arrays");
     }
 
     /// The most bytes that an array has copied to the host after a copy that does not wait for
@@ -138,12 +134,8 @@ impl<T: Value> Machine<T> {
     /// the library chose.
     pub(super) fn count_assign(&mut self, [from, to]: &[Use; 2]) {
         let Some(ledgers) = &self.ledgers else { return };
-        let assignment = Assignment::of(
-            &ledgers.arrays[from.array],
-            &from.cells,
-            &ledgers.arrays[to.array],
-            &to.cells,
-        );
+        let [source, target] = [from, to].map(|used| (&ledgers.arrays[used.array], &used.cells));
+        let assignment = Assignment::of(source, target);
         let array = &self.arrays[to.array];
         let places = |index: &IxDyn| {
             let residency = array.slice(&at(index)).residency();

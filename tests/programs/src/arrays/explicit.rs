@@ -6,7 +6,7 @@ use resident::{DeviceArray, DeviceViewMut, Error, Result, SmartArray, Stream};
 use super::Visit;
 use super::journal::{Use, may_be_lost};
 use super::ledger::Doing;
-use super::machine::{Machine, Target, grid, nth};
+use super::machine::{Machine, Target, grid, nth, point};
 use super::parts::{Part, info, shifted};
 use super::reference::{Contents, assert_allowed};
 use super::smart::Smart;
@@ -62,9 +62,7 @@ impl<T: Value> Machine<T> {
             return None;
         };
         assert!(there.is_empty() || there.strides() == strides);
-        let lost = may_be_lost(&self.references, &uses);
-        let contents = self.references[array].contents(&uses[0].cells);
-        self.references[array].write(uses[0].cells.iter().copied(), contents, lost);
+        self.keep(&uses);
         Some(there)
     }
 
@@ -96,11 +94,8 @@ impl<T: Value> Machine<T> {
                 self.copied(outcome, &uses, contents);
             }
             Visit::Mix => {
-                let outcome = self.kernels.of(cells.ndim()).mix.launch_on(
-                    &stream,
-                    grid(),
-                    (value, &mut view),
-                );
+                let mix = &self.kernels.of(cells.ndim()).mix;
+                let outcome = mix.launch_on(&stream, grid(), (value, &mut view));
                 let uses = [Use::change(array, cells)];
                 if self.judge(outcome, Doing::Other, &uses, &[]).is_some() {
                     self.change(&uses[0], value, may_be_lost(&self.references, &uses));
@@ -108,16 +103,12 @@ impl<T: Value> Machine<T> {
             }
             Visit::Get(number) => {
                 let Some((index, cell)) = nth(&cells, number) else { return };
-                let outcome = view.get(index).map(|seen| Array::from_elem(IxDyn(&[]), seen));
-                self.looked_at(outcome, Use::read(array, cell));
+                self.looked_at(view.get(index).map(point), Use::read(array, cell));
             }
             Visit::Elsewhere => {
+                let mix = &self.kernels.of(cells.ndim()).mix;
                 let elsewhere = self.stream_elsewhere(lane);
-                let outcome = self.kernels.of(cells.ndim()).mix.launch_on(
-                    &elsewhere,
-                    grid(),
-                    (value, &mut view),
-                );
+                let outcome = mix.launch_on(&elsewhere, grid(), (value, &mut view));
                 assert!(matches!(outcome, Err(Error::WrongDevice { .. })), "{outcome:?}");
             }
         }
@@ -140,14 +131,11 @@ impl<T: Value> Machine<T> {
         uses: &[Use],
         contents: impl IntoIterator<Item = Contents<T>>,
     ) {
-        let Use { array, cells, .. } = &uses[0];
         let judged = self.judge(outcome, Doing::Other, uses, &[]);
-        let lost = may_be_lost(&self.references, uses);
-        let reference = &mut self.references[*array];
-        if judged.is_some() {
-            return reference.write(cells.iter().copied(), contents, lost);
+        if judged.is_none() {
+            return self.forget(&uses[0]);
         }
-        self.forget(&uses[0]);
+        self.write(&uses[0], contents, may_be_lost(&self.references, uses));
     }
 
     /// After a copy of several calls was refused, of which some may have written their elements.

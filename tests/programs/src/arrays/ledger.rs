@@ -144,8 +144,8 @@ impl Ledger {
             .filter_map(|cell| self.source(*cell))
             .collect();
         for source in missing.iter().collect::<BTreeSet<_>>() {
-            let bytes =
-                self.element * missing.iter().filter(|other| *other == source).count() as u64;
+            let count = missing.iter().filter(|other| *other == source).count();
+            let bytes = self.element * count as u64;
             *match (source, place) {
                 (_, Place::Host) => &mut self.traffic.to_host,
                 (Place::Host, _) => &mut self.traffic.to_device,
@@ -157,8 +157,12 @@ impl Ledger {
 
     /// The nearest holder of an element, if it is stored.
     fn source(&self, cell: usize) -> Option<Place> {
-        let holders = self.cells[cell].holders()?;
-        Some(devices_in(&self.devices, holders).map_or(Place::Host, Place::Device))
+        Some(self.nearest(self.cells[cell].holders()?))
+    }
+
+    /// The first of the array's devices among these holders, else the host.
+    fn nearest(&self, holders: &BTreeSet<Place>) -> Place {
+        devices_in(&self.devices, holders).map_or(Place::Host, Place::Device)
     }
 
     /// Makes the place the only holder.
@@ -193,11 +197,8 @@ impl Ledger {
     /// The bytes of all cells that are valid on a device. Such a copy downloads them if it does not
     /// wait for earlier downloads.
     pub(super) fn most_looked_at(&self, cells: &Cells) -> u64 {
-        self.element
-            * cells
-                .iter()
-                .filter(|cell| matches!(self.source(**cell), Some(Place::Device(_))))
-                .count() as u64
+        let is_on_device = |cell: &&usize| matches!(self.source(**cell), Some(Place::Device(_)));
+        self.element * cells.iter().filter(is_on_device).count() as u64
     }
 
     pub(super) fn fill(&mut self, cells: &Cells, place: Option<Place>) {
@@ -228,8 +229,7 @@ impl Ledger {
                 Cell::Never => Cell::Never,
                 Cell::Constant(_) => Cell::Constant(BTreeSet::new()),
                 Cell::Stored(holders) => {
-                    let place =
-                        devices_in(&self.devices, holders).map_or(Place::Host, Place::Device);
+                    let place = self.nearest(holders);
                     clone.memory.insert(place);
                     clone.visit(place);
                     Cell::Stored(BTreeSet::from([place]))
@@ -254,13 +254,14 @@ pub(super) struct Assignment {
 }
 
 impl Assignment {
-    pub(super) fn of(from: &Ledger, source: &Cells, to: &Ledger, destination: &Cells) -> Self {
+    pub(super) fn of(
+        (from, source): (&Ledger, &Cells),
+        (to, destination): (&Ledger, &Cells),
+    ) -> Self {
         let sources: Vec<Cell> = source.iter().map(|cell| from.cells[*cell].clone()).collect();
-        let newest = |cell: &usize| {
-            to.cells[*cell].holders().filter(|holders| !holders.contains(&Place::Host))
-        };
-        let homes: BTreeSet<Place> =
-            destination.iter().filter_map(newest).flatten().copied().collect();
+        let holders = destination.iter().filter_map(|cell| to.cells[*cell].holders());
+        let newest = holders.filter(|holders| !holders.contains(&Place::Host));
+        let homes: BTreeSet<Place> = newest.flatten().copied().collect();
         let allowed =
             sources.iter().map(|cell| Self::allowed(cell, &homes, &from.devices)).collect();
         Self { sources, allowed, order: from.devices.clone() }
@@ -296,8 +297,8 @@ impl Assignment {
             to.memory.insert(place);
             to.cells[*cell] = Cell::Stored(places.clone());
             if let (Place::Device(_), false) = (place, holders.contains(&place)) {
-                copies
-                    .push((devices_in(&self.order, holders).expect("no upload is allowed"), place));
+                let other = devices_in(&self.order, holders).expect("no upload is allowed");
+                copies.push((other, place));
             }
         }
         to.traffic.between_devices += flow(to.element, &copies);

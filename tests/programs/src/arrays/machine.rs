@@ -199,14 +199,14 @@ impl<T: Value> Machine<T> {
                 });
                 (outcome.map(|()| None), Use::overwrite(array, cells))
             }
-            Action::CallMix => (
-                kernels.mix.call(grid(), (value, &mut view)).map(|()| None),
-                Use::change(array, cells),
-            ),
-            _ => (
-                kernels.stamp.call(grid(), (value, &mut view)).map(|()| None),
-                Use::overwrite(array, cells),
-            ),
+            Action::CallMix => {
+                let outcome = kernels.mix.call(grid(), (value, &mut view));
+                (outcome.map(|()| None), Use::change(array, cells))
+            }
+            _ => {
+                let outcome = kernels.stamp.call(grid(), (value, &mut view));
+                (outcome.map(|()| None), Use::overwrite(array, cells))
+            }
         };
         let uses = [used];
         let Some(seen) = self.judge(outcome, Doing::Access(Place::Host), &uses, &[]) else {
@@ -316,9 +316,7 @@ impl<T: Value> Machine<T> {
         let uses = [used];
         let is_done = self.judge(outcome, doing, &uses, &[]).is_some();
         if is_done && uses[0].access.writes() {
-            let lost = may_be_lost(&self.references, &uses);
-            let contents = self.references[array].contents(&uses[0].cells);
-            self.references[array].write(uses[0].cells.iter().copied(), contents, lost);
+            self.keep(&uses);
         }
         if let (Some(ledgers), Action::PrefetchHost { .. }) = (&mut self.ledgers, action) {
             ledgers.arrays[array].unsettled.extend(&uses[0].cells);
@@ -350,12 +348,9 @@ impl<T: Value> Machine<T> {
             ledgers.arrays[array].write(place, &uses[0].cells);
         }
         if place == Place::Host {
-            self.references[array].save(&uses[0].cells);
-            return;
+            return self.references[array].save(&uses[0].cells);
         }
-        let lost = may_be_lost(&self.references, &uses);
-        let contents = self.references[array].contents(&uses[0].cells);
-        self.references[array].write(uses[0].cells.iter().copied(), contents, lost);
+        self.keep(&uses);
     }
 
     /// Updates the reference after an access for overwriting, whether or not the program then wrote
@@ -367,8 +362,7 @@ impl<T: Value> Machine<T> {
             return;
         }
         let lost = may_be_lost(&self.references, &uses);
-        let cells = uses[0].cells.iter().copied();
-        self.references[array].write(cells, std::iter::repeat(Contents::Anything), lost);
+        self.write(&uses[0], std::iter::repeat(Contents::Anything), lost);
         let is_kept = stamped
             .is_some_and(|outcome| self.judge(outcome, self.launching(lane), &uses, &[]).is_some());
         self.has_broken_promise |= !is_kept;
@@ -385,11 +379,8 @@ impl<T: Value> Machine<T> {
         };
         self.accept_bytes_to_host(&uses[0], most);
         let contents = self.references[uses[0].array].contents(&uses[0].cells);
-        self.promised.push(Promised {
-            pending,
-            contents,
-            may_be_lost: may_be_lost(&self.references, &uses),
-        });
+        let may_be_lost = may_be_lost(&self.references, &uses);
+        self.promised.push(Promised { pending, contents, may_be_lost });
     }
 
     fn on_elements(&mut self, target: Target, part: &Elements, action: Action) {
@@ -413,10 +404,7 @@ impl<T: Value> Machine<T> {
                     return;
                 };
                 let reference = &mut self.references[array];
-                assert_allowed(
-                    &ArrayD::from_elem(IxDyn(&[]), seen),
-                    &reference.contents(&uses[0].cells),
-                );
+                assert_allowed(&point(seen), &reference.contents(&uses[0].cells));
                 reference.save(&uses[0].cells);
             }
             Action::Set(number) => {
@@ -442,27 +430,36 @@ impl<T: Value> Machine<T> {
             if let Some(ledgers) = &mut self.ledgers {
                 ledgers.arrays[*array].fill(cells, place);
             }
-            self.references[*array].write(
-                cells.iter().copied(),
-                std::iter::repeat(Contents::Value(T::of(value))),
-                false,
-            );
+            self.write(&uses[0], std::iter::repeat(Contents::Value(T::of(value))), false);
         }
     }
 
     pub(super) fn stamp(&mut self, used: &Use, value: u32, may_be_lost: bool) {
-        self.references[used.array].write(
-            used.cells.iter().copied(),
-            counting(value).map(Contents::Value),
-            may_be_lost,
-        );
+        self.write(used, counting(value).map(Contents::Value), may_be_lost);
     }
 
     pub(super) fn change(&mut self, used: &Use, value: u32, may_be_lost: bool) {
         let changed = self.references[used.array]
             .contents(&used.cells)
             .map(|contents| contents.map(|old| old.mixed(value)));
-        self.references[used.array].write(used.cells.iter().copied(), changed, may_be_lost);
+        self.write(used, changed, may_be_lost);
+    }
+
+    /// The elements of the first use keep their contents, which a failure may lose.
+    pub(super) fn keep(&mut self, uses: &[Use]) {
+        let lost = may_be_lost(&self.references, uses);
+        let contents = self.references[uses[0].array].contents(&uses[0].cells);
+        self.write(&uses[0], contents, lost);
+    }
+
+    pub(super) fn write(
+        &mut self,
+        used: &Use,
+        contents: impl IntoIterator<Item = Contents<T>>,
+        may_be_lost: bool,
+    ) {
+        let cells = used.cells.iter().copied();
+        self.references[used.array].write(cells, contents, may_be_lost);
     }
 }
 
@@ -474,8 +471,13 @@ pub(super) struct Target {
     pub(super) value: u32,
 }
 
+/// An array of one element, without axes.
+pub(super) fn point<T: Clone>(element: T) -> ArrayD<T> {
+    ArrayD::from_elem(IxDyn(&[]), element)
+}
+
 /// An element of a part, if it has any.
 pub(super) fn nth(cells: &Cells, number: u8) -> Option<(IxDyn, Cells)> {
     let (index, cell) = cells.indexed_iter().nth(below(number, cells.len().max(1)))?;
-    Some((index, Cells::from_elem(IxDyn(&[]), *cell)))
+    Some((index, point(*cell)))
 }

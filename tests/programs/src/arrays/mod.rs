@@ -114,39 +114,26 @@ pub enum Visit {
     Elsewhere,
 }
 
-/// An operation on one part.
+/// An operation on one part. A `PrefetchHost` that is not `named` lets the library choose the
+/// stream; a `Snapshot` that is `kept` is waited for later, when the array may have other contents.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub enum Action {
-    Mix {
-        flat: bool,
-    },
+    Mix { flat: bool },
     Host,
     HostMut,
     HostOverwrite,
     HostChanged,
     Gpu,
-    GpuMut {
-        forgotten: bool,
-    },
-    GpuOverwrite {
-        kept: bool,
-    },
+    GpuMut { forgotten: bool },
+    GpuOverwrite { kept: bool },
     GpuChanged,
-    Stamp {
-        flat: bool,
-    },
+    Stamp { flat: bool },
     Break,
     CallStamp,
     CallMix,
     Prefetch,
-    /// Whether the program names the stream, or the library chooses it.
-    PrefetchHost {
-        named: bool,
-    },
-    /// Whether the program waits for the snapshot later, when the array may have other contents.
-    Snapshot {
-        kept: bool,
-    },
+    PrefetchHost { named: bool },
+    Snapshot { kept: bool },
     Fill,
     FillOn,
     Get(u8),

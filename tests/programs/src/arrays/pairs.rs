@@ -143,7 +143,7 @@ impl<T: Value> Machine<T> {
         let contents = self.references[from].contents(&uses[0].cells);
         let on_host = matches!(transfer, Transfer::CallCopy);
         let lost = !on_host && may_be_lost(&self.references, &uses);
-        self.references[to].write(uses[1].cells.iter().copied(), contents, lost);
+        self.write(&uses[1], contents, lost);
         if on_host {
             self.references[from].save(&uses[0].cells);
         }
@@ -191,8 +191,7 @@ impl<T: Value> Machine<T> {
             }
             _ => Contents::Anything,
         });
-        let lost = may_be_lost(&self.references, uses);
-        self.references[uses[2].array].write(uses[2].cells.iter().copied(), values, lost);
+        self.write(&uses[2], values, may_be_lost(&self.references, uses));
     }
 
     /// Changes every second index of an axis on one stream and writes the others on another, or one

@@ -56,11 +56,8 @@ impl Choice {
             kind => {
                 let start = start % (extent + 1);
                 let step = 1 + isize::from(self.kind / 8 % 3);
-                range(
-                    start,
-                    start + len % (extent + 1 - start),
-                    if kind == 7 { -step } else { step },
-                )
+                let end = start + len % (extent + 1 - start);
+                range(start, end, if kind == 7 { -step } else { step })
             }
         }
     }

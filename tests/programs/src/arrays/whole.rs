@@ -9,7 +9,7 @@ use resident::{Element, Error, Result, SmartArray, Validity};
 use super::journal::Use;
 use super::kernels::AXES_MAX;
 use super::ledger::{Cell, Doing, Ledger, Place};
-use super::machine::{ARRAYS, Machine, Promised, below};
+use super::machine::{ARRAYS, Machine, Promised, below, point};
 use super::parts::{Cells, Part, have_one_order, info, is_unbroken};
 use super::reference::{Contents, Reference, assert_allowed};
 use super::smart::{Smart, layout_of};
@@ -93,12 +93,8 @@ fn first_cell(origin: Origin) -> Cell {
 
 impl<T: Value> Machine<T> {
     pub(super) fn add_first_arrays(&mut self, world: &World) {
-        let origins = [
-            Origin::Adopted(Adopted { reversed: false, gaps: false, pinned: world.varied }),
-            Origin::Zeros,
-            Origin::Full,
-            Origin::Uninit,
-        ];
+        let adopted = Adopted { reversed: false, gaps: false, pinned: world.varied };
+        let origins = [Origin::Adopted(adopted), Origin::Zeros, Origin::Full, Origin::Uninit];
         for (number, origin) in origins.into_iter().enumerate() {
             let maker = Maker {
                 shape: number as u8,
@@ -166,15 +162,9 @@ impl<T: Value> Machine<T> {
         let outcome = self.arrays[array].slice(&part).try_clone();
         // Elements that were never written are not read, and stay unwritten in the clone.
         let source = &self.references[array];
-        let read: Vec<usize> = cells
-            .iter()
-            .copied()
-            .filter(|cell| source.elements[*cell].contents != Contents::Unwritten)
-            .collect();
-        let uses = [Use::read(
-            array,
-            Cells::from_shape_vec(IxDyn(&[read.len()]), read).expect("one axis"),
-        )];
+        let is_written = |cell: &usize| source.elements[*cell].contents != Contents::Unwritten;
+        let read = Array::from_iter(cells.iter().copied().filter(is_written)).into_dyn();
+        let uses = [Use::read(array, read)];
         let Some(clone) = self.judge(outcome, Doing::Other, &uses, &[]) else {
             return;
         };
@@ -184,15 +174,9 @@ impl<T: Value> Machine<T> {
         // It keeps the memory order of a part without gaps.
         let has_order = |order: &Cells| have_one_order(&reference.layout, order);
         let rows = Cells::from_shape_vec(cells.raw_dim(), (0..cells.len()).collect());
-        assert!(
-            if is_unbroken(&cells) {
-                has_order(&cells)
-            } else {
-                has_order(&rows.expect("as many"))
-            },
-            "{:?} of {cells:?}",
-            reference.layout
-        );
+        let rows = rows.expect("as many");
+        let order = if is_unbroken(&cells) { &cells } else { &rows };
+        assert!(has_order(order), "{:?} of {cells:?}", reference.layout);
         for (to, from) in reference.layout.iter().zip(&cells) {
             reference.elements[*to].may_be_lost =
                 source.elements[*from].may_be_lost || source.is_doubtful;
@@ -234,11 +218,10 @@ impl<T: Value> Machine<T> {
         assert!(!words.is_empty());
         let bytes = (view.len() * size_of::<T>()) as u64;
         let mut places = self.places().map(|place| self.validity_in(&residency, place));
-        let is_proper_part = |place: Validity| match place {
+        assert!(places.all(|place| match place {
             Validity::Partial { valid_bytes } => (1..bytes).contains(&valid_bytes),
             _ => true,
-        };
-        assert!(places.all(is_proper_part));
+        }));
         assert_eq!(smart.traffic(), traffic);
     }
 
@@ -322,11 +305,8 @@ impl<T: Value> Machine<T> {
         assert!(hazards.is_empty(), "{}", hazards.join("\n"));
         let tries = 1 + self.journal.failures_left();
         for device in &self.devices {
-            assert!(
-                (0..tries).any(|_| device.memory().in_use == 0),
-                "{} bytes left on {device}",
-                device.memory().in_use
-            );
+            let in_use = || device.memory().in_use;
+            assert!((0..tries).any(|_| in_use() == 0), "{} bytes left on {device}", in_use());
         }
     }
 
@@ -335,9 +315,7 @@ impl<T: Value> Machine<T> {
         let uses = [Use::read(array, self.references[array].layout.clone())];
         let outcome: Result<ArrayD<T>> = self.arrays[array].numbers();
         match self.judge(outcome, Doing::Other, &uses, &[]) {
-            Some(seen) => {
-                assert_allowed(&seen, &self.references[array].contents(&uses[0].cells));
-            }
+            Some(seen) => assert_allowed(&seen, &self.references[array].contents(&uses[0].cells)),
             None => self.verify_each(array),
         }
     }
@@ -357,16 +335,14 @@ impl<T: Value> Machine<T> {
     }
 
     fn verify_element(&mut self, array: usize, index: &IxDyn, cell: usize) {
-        let uses = [Use::read(array, Cells::from_elem(IxDyn(&[]), cell))];
+        let uses = [Use::read(array, point(cell))];
         for _ in 0..=self.journal.failures_left() {
             let outcome = self.arrays[array].get(index);
             let is_refused =
                 matches!(outcome, Err(Error::Uninitialised { .. } | Error::Lost { .. }));
             if let Some(seen) = self.judge(outcome, Doing::Other, &uses, &[]) {
-                return assert_allowed(
-                    &Array::from_elem(IxDyn(&[]), seen),
-                    &self.references[array].contents(&uses[0].cells),
-                );
+                let allowed = self.references[array].contents(&uses[0].cells);
+                return assert_allowed(&point(seen), &allowed);
             }
             if is_refused {
                 return;
