@@ -147,27 +147,36 @@ fn a_copy_gives_way_once_a_download_ahead_of_its_use_is_complete() -> Result<()>
     Ok(())
 }
 
-/// Calls `first_use` on two threads at once, again and again, for an array of 1000 bytes on a
-/// device with memory for one and a half.
+/// Makes `first_use` of two parts of an array of 1000 bytes at once, each on a thread of its own, on
+/// a device with memory for one and a half.
+fn at_once<P: Send>(
+    round: usize,
+    parts: [P; 2],
+    first_use: impl Fn(P, &Stream) -> Result<()> + Sync,
+) {
+    let (device, wall) = (with_memory(1500), Barrier::new(2));
+    let outcomes = std::thread::scope(|scope| {
+        let threads = parts.map(|part| {
+            let (device, wall, first_use) = (&device, &wall, &first_use);
+            scope.spawn(move || {
+                let stream = device.new_stream()?;
+                wall.wait();
+                first_use(part, &stream)
+            })
+        });
+        threads.map(|thread| thread.join().expect("no panic"))
+    });
+    for outcome in outcomes {
+        outcome.unwrap_or_else(|error| panic!("round {round}: {error}"));
+    }
+    device.synchronize().expect("nothing fails");
+    assert_eq!(device.memory().in_use, 1000);
+}
+
 fn first_uses(first_use: impl Fn(&Bytes, usize, &Stream) -> Result<()> + Sync) {
     for round in 0..sampled(60, 300) {
-        let (device, array, wall) = (with_memory(1500), bytes(1000), Barrier::new(2));
-        let outcomes = std::thread::scope(|scope| {
-            let threads = [0, 1].map(|thread| {
-                let (device, array, wall, first_use) = (&device, &array, &wall, &first_use);
-                scope.spawn(move || {
-                    let stream = device.new_stream()?;
-                    wall.wait();
-                    first_use(array, thread, &stream)
-                })
-            });
-            threads.map(|thread| thread.join().expect("no panic"))
-        });
-        for outcome in outcomes {
-            outcome.unwrap_or_else(|error| panic!("round {round}: {error}"));
-        }
-        device.synchronize().expect("nothing fails");
-        assert_eq!(device.memory().in_use, 1000);
+        let array = bytes(1000);
+        at_once(round, [0, 1], |thread, stream| first_use(&array, thread, stream));
     }
 }
 
@@ -191,29 +200,14 @@ fn threads_that_first_use_parts_of_an_array_allocate_it_once() {
 fn threads_that_first_write_halves_of_an_array_allocate_it_once() {
     let write = Kernel::<(Out<u8>,)>::new("write").host(|_, (x,)| x.fill(1));
     for round in 0..sampled(60, 300) {
-        let (device, mut array) = (with_memory(1500), Bytes::uninit(1000));
-        let wall = Barrier::new(2);
+        let mut array = Bytes::uninit(1000);
         let (low, high) = array.split_at_mut(Axis(0), 500);
-        let outcomes = std::thread::scope(|scope| {
-            let threads = [low, high].map(|mut half| {
-                let (device, write, wall) = (&device, &write, &wall);
-                scope.spawn(move || {
-                    let stream = device.new_stream()?;
-                    wall.wait();
-                    match round % 4 {
-                        0 => write.launch_on(&stream, Grid::cover(1), (&mut half,)),
-                        1 => half.fill_on(&stream, 1),
-                        2 => half.assign_on(&stream, &Bytes::ones(500)),
-                        _ => half.gpu_overwrite_on(&stream).map(drop),
-                    }
-                })
-            });
-            threads.map(|thread| thread.join().expect("no panic"))
+        at_once(round, [low, high], |mut half, stream| match round % 4 {
+            0 => write.launch_on(stream, Grid::cover(1), (&mut half,)),
+            1 => half.fill_on(stream, 1),
+            2 => half.assign_on(stream, &Bytes::ones(500)),
+            _ => half.gpu_overwrite_on(stream).map(drop),
         });
-        for outcome in outcomes {
-            outcome.unwrap_or_else(|error| panic!("round {round}: {error}"));
-        }
-        assert_eq!(device.memory().in_use, 1000);
     }
 }
 

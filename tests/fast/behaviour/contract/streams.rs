@@ -1,22 +1,8 @@
 //! Streams and events.
 
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, mpsc};
-
 use resident::ops;
+use support::bodies::Gate;
 use support::prelude::*;
-
-/// A kernel that counts its runs; each run waits for a permit.
-fn counted(permits: mpsc::Receiver<()>) -> (Kernel<(InOut<u8>,)>, Arc<AtomicU32>) {
-    let runs = Arc::new(AtomicU32::new(0));
-    let (seen, permits) = (Arc::clone(&runs), std::sync::Mutex::new(permits));
-    let kernel = Kernel::<(InOut<u8>,)>::new("counted").host(move |_grid, (bytes,)| {
-        permits.lock().expect("one body at a time").recv().expect("a permit");
-        bytes.fill(7);
-        seen.fetch_add(1, Ordering::SeqCst);
-    });
-    (kernel, runs)
-}
 
 #[test]
 fn a_device_has_one_default_stream_and_as_many_others_as_are_made() -> Result<()> {
@@ -27,24 +13,8 @@ fn a_device_has_one_default_stream_and_as_many_others_as_are_made() -> Result<()
     assert_eq!(one, one.clone());
     assert_eq!(one.device(), device);
     assert!(format!("{one}").contains(&device.name()) && format!("{one:?}").contains("Stream"));
-    Ok(())
-}
-
-#[test]
-fn an_event_is_complete_once_the_work_before_it_is() -> Result<()> {
-    let device = lab();
-    let stream = device.new_stream()?;
-    let (permit, permits) = mpsc::channel();
-    let (kernel, _) = counted(permits);
-    let mut array = SmartArray::<u8, _>::zeros(4);
-    kernel.launch_on(&stream, Grid::cover(4), (&mut array,))?;
-    let event = stream.record()?;
-    assert!(!event.is_complete()?);
-    permit.send(()).expect("the body listens");
-    event.synchronize()?;
-    assert!(event.is_complete()?);
-    assert_eq!(event, event.clone());
-    assert_ne!(event, stream.record()?);
+    let event = one.record()?;
+    assert!(event == event.clone() && event != one.record()?);
     assert!(!format!("{event} {event:?}").is_empty());
     Ok(())
 }
@@ -52,12 +22,15 @@ fn an_event_is_complete_once_the_work_before_it_is() -> Result<()> {
 #[test]
 fn a_stream_and_a_device_may_be_dropped_with_work_in_flight() -> Result<()> {
     let device = lab();
-    let mut array = SmartArray::<u8, _>::zeros(4);
-    let (permit, permits) = mpsc::channel();
-    let (kernel, _) = counted(permits);
+    let (gate, mut array) = (Gate::default(), SmartArray::<u8, _>::zeros(4));
+    let body = gate.clone();
+    let kernel = Kernel::<(InOut<u8>,)>::new("gated").host(move |_grid, (bytes,)| {
+        body.pass();
+        bytes.fill(7);
+    });
     kernel.launch_on(&device.new_stream()?, Grid::cover(4), (&mut array,))?;
     drop(device);
-    permit.send(()).expect("the body listens");
+    gate.open();
     assert_eq!(array.host()?.to_vec(), [7; 4]);
     Ok(())
 }
@@ -96,96 +69,59 @@ fn newest_on(device: &Device) -> Result<SmartArray<f32, Ix1>> {
     Ok(array)
 }
 
-type Call<'a> = (&'static str, Box<dyn FnOnce() -> Result<()> + 'a>);
-
-/// Adds a call to a list.
-macro_rules! call {
-    ($calls:ident, $name:literal, $call:expr) => {
-        $calls.push(($name, Box::new($call)))
-    };
+/// What a call may use: coherent arrays that are new on the host, and newest on the device; arrays
+/// of the device; and an array of the host and a pinned one.
+struct Given {
+    new: [SmartArray<f32, Ix1>; 3],
+    there: [SmartArray<f32, Ix1>; 2],
+    explicit: [DeviceArray<f32, Ix1>; 2],
+    host: Array1<f32>,
+    pinned: PinnedArray<f32, Ix1>,
 }
 
-/// Each kind of call of a coherent array that names no stream and queues work on the device.
-fn calls_of_coherent_arrays(device: &Device) -> Result<Vec<Call<'_>>> {
-    let mut arrays = Vec::new();
-    for _ in 0..12 {
-        arrays.push(newest_on(device)?);
-    }
-    let mut next = move || arrays.pop().expect("enough arrays");
-    let new = || SmartArray::from(vec![1.0_f32; 64]);
-    let mut calls: Vec<Call<'_>> = Vec::new();
-    let mut a = new();
-    call!(calls, "launch", move || doubling().launch(Grid::cover(64), (&mut a,)));
-    let a = new();
-    call!(calls, "gpu", move || a.gpu().map(drop));
-    let mut a = new();
-    call!(calls, "gpu_mut", move || a.gpu_mut().map(drop));
-    let (mut a, b) = (next(), next());
-    call!(calls, "assign", move || a.assign(&b));
-    let a = next();
-    call!(calls, "try_clone", move || a.try_clone().map(drop));
-    let a = next();
-    call!(calls, "get", move || a.get(3).map(drop));
-    let mut a = next();
-    call!(calls, "set", move || a.set(3, 5.0));
-    let a = next();
-    call!(calls, "host", move || a.host().map(drop));
-    let mut a = next();
-    call!(calls, "host_mut", move || a.host_mut().map(drop));
-    let a = next();
-    call!(calls, "prefetch_host", move || a.prefetch_host());
-    let a = next();
-    call!(calls, "into_array", move || a.into_array().map(drop));
-    let (a, b, mut c) = (new(), new(), new());
-    call!(calls, "ops", move || ops::add(&a, &b, &mut c));
-    let a = next();
-    call!(calls, "sum", move || a.sum().map(drop));
-    let a = new();
-    let to = device.clone();
-    call!(calls, "into_device", move || a.into_device(&to).map(drop));
-    Ok(calls)
-}
-
-/// As [`calls_of_coherent_arrays`], for device arrays.
-fn calls_of_device_arrays(device: &Device) -> Result<Vec<Call<'_>>> {
-    let line = Array1::<f32>::ones(64);
-    let host = line.clone();
-    let here = |value| DeviceArray::from_host_on(&device.stream(), &Array1::from_elem(64, value));
-    let mut calls: Vec<Call<'_>> = Vec::new();
-    call!(calls, "from_host", move || DeviceArray::from_host(&host).map(drop));
-    call!(calls, "full", || DeviceArray::<f32, _>::full(64, 2.0).map(drop));
-    call!(calls, "zeros", || DeviceArray::<f32, _>::zeros(64).map(drop));
-    let d = here(1.0)?;
-    call!(calls, "copy_to_host", move || d.copy_to_host().map(drop));
-    let (d, mut to) = (here(1.0)?, line.clone());
-    call!(calls, "copy_to_host_into", move || d.copy_to_host_into(&mut to));
-    let (mut d, from) = (here(1.0)?, line.clone());
-    call!(calls, "copy_from_host", move || d.copy_from_host(&from));
-    let (mut d, from) = (here(1.0)?, here(2.0)?);
-    call!(calls, "copy_from_device", move || d.copy_from_device(&from));
-    let (d, mut pinned) = (here(1.0)?, PinnedArray::<f32, _>::uninit(64)?);
-    call!(calls, "copy_to_pinned", move || d.copy_to_pinned(&mut pinned));
-    let (mut d, pinned) = (here(1.0)?, PinnedArray::from_array(line.clone())?);
-    call!(calls, "copy_from_pinned", move || d.copy_from_pinned(&pinned));
-    let d = here(1.0)?;
-    call!(calls, "to_contiguous", move || d.to_contiguous().map(drop));
-    let mut d = here(1.0)?;
-    call!(calls, "fill of a device array", move || d.fill(3.0));
-    let mut d = here(1.0)?;
-    call!(calls, "set of a device array", move || d.set(3, 3.0));
-    let d = here(1.0)?;
-    call!(calls, "get of a device array", move || d.get(3).map(drop));
-    let d = here(1.0)?;
-    call!(calls, "sum of a device array", move || d.sum().map(drop));
-    Ok(calls)
+fn given(device: &Device) -> Result<Given> {
+    let host = Array1::<f32>::ones(64);
+    let explicit = || DeviceArray::from_host_on(&device.stream(), &host);
+    Ok(Given {
+        new: [(); 3].map(|()| SmartArray::from(host.clone())),
+        there: [newest_on(device)?, newest_on(device)?],
+        explicit: [explicit()?, explicit()?],
+        pinned: PinnedArray::from_array(host.clone())?,
+        host,
+    })
 }
 
 /// Each kind of call that names no stream and queues work on the device.
-fn calls_without_a_stream(device: &Device) -> Result<Vec<Call<'_>>> {
-    let mut calls = calls_of_coherent_arrays(device)?;
-    calls.extend(calls_of_device_arrays(device)?);
-    Ok(calls)
-}
+const CALLS: &[(&str, fn(Given) -> Result<()>)] = &[
+    ("launch", |mut it| doubling().launch(Grid::cover(64), (&mut it.new[0],))),
+    ("gpu", |it| it.new[0].gpu().map(drop)),
+    ("gpu_mut", |mut it| it.new[0].gpu_mut().map(drop)),
+    ("assign", |Given { there: [mut a, b], .. }| a.assign(&b)),
+    ("try_clone", |it| it.there[0].try_clone().map(drop)),
+    ("get", |it| it.there[0].get(3).map(drop)),
+    ("set", |mut it| it.there[0].set(3, 5.0)),
+    ("host", |it| it.there[0].host().map(drop)),
+    ("host_mut", |mut it| it.there[0].host_mut().map(drop)),
+    ("prefetch_host", |it| it.there[0].prefetch_host()),
+    ("into_array", |Given { there: [a, _], .. }| a.into_array().map(drop)),
+    ("ops", |Given { new: [a, b, mut c], .. }| ops::add(&a, &b, &mut c)),
+    ("sum", |it| it.there[0].sum().map(drop)),
+    ("into_device", |Given { new: [a, ..], .. }| a.into_device(&Device::current()?).map(drop)),
+    ("from_host", |it| DeviceArray::from_host(&it.host).map(drop)),
+    ("full", |_| DeviceArray::<f32, _>::full(64, 2.0).map(drop)),
+    ("zeros", |_| DeviceArray::<f32, _>::zeros(64).map(drop)),
+    ("copy_to_host", |it| it.explicit[0].copy_to_host().map(drop)),
+    ("copy_to_host_into", |mut it| it.explicit[0].copy_to_host_into(&mut it.host)),
+    ("copy_from_host", |mut it| it.explicit[0].copy_from_host(&it.host)),
+    ("copy_from_device", |Given { explicit: [mut d, from], .. }| d.copy_from_device(&from)),
+    ("copy_to_pinned", |mut it| it.explicit[0].copy_to_pinned(&mut it.pinned)),
+    ("copy_from_pinned", |mut it| it.explicit[0].copy_from_pinned(&it.pinned)),
+    ("to_contiguous", |it| it.explicit[0].to_contiguous().map(drop)),
+    ("fill of a device array", |mut it| it.explicit[0].fill(3.0)),
+    ("set of a device array", |mut it| it.explicit[0].set(3, 3.0)),
+    ("get of a device array", |it| it.explicit[0].get(3).map(drop)),
+    ("sum of a device array", |it| it.explicit[0].sum().map(drop)),
+];
 
 #[test]
 fn every_call_without_a_stream_uses_the_entered_one() -> Result<()> {
@@ -194,14 +130,13 @@ fn every_call_without_a_stream_uses_the_entered_one() -> Result<()> {
     let stream = device.new_stream()?;
     let number = streams_of(&device, || SmartArray::from(vec![1_u8]).prefetch(&stream))?;
     assert!(number.len() == 1 && number != [0]);
-    for (name, call) in calls_without_a_stream(&device)? {
+    for (name, call) in CALLS {
+        let (first, second) = (given(&device)?, given(&device)?);
         let _scope = stream.enter();
-        assert_eq!(streams_of(&device, call)?, number, "{name}");
-    }
-    for (name, call) in calls_without_a_stream(&device)? {
-        let _scope = stream.enter();
+        assert_eq!(streams_of(&device, || call(first))?, number, "{name}");
         let _within = device.enter();
-        assert_eq!(streams_of(&device, call)?, [0], "{name}, in a scope of the device");
+        let seen = streams_of(&device, || call(second))?;
+        assert_eq!(seen, [0], "{name}, in a scope of the device");
     }
     Ok(())
 }
