@@ -25,14 +25,33 @@ mod split_work;
 #[cfg(all(target_os = "linux", feature = "cuda"))]
 mod stand_in;
 
-use resident::{Device, Emulation, Error, Kernel, Out};
+use resident::{Device, Emulation, Entered, Error, Kernel, Out};
 
 /// From this many elements on, bodies in Rust use all cores (`ops::parallel`).
 const PARALLEL_LEN_MIN: usize = if cfg!(debug_assertions) { 1 << 17 } else { 1 << 20 };
 
+/// A table of which all cores work on a half, and which few elements are beyond.
+const LARGE_SIDE: usize = if cfg!(debug_assertions) { 365 } else { 1031 };
+
+/// What the tests usually take, a sample, since a C++ compiler compiles each kernel of CUDA C;
+/// or all, with `RESIDENT_SWEEP_ALL=1`.
+fn sample<T>(few: T, all: T) -> T {
+    if std::env::var("RESIDENT_SWEEP_ALL").is_ok_and(|value| value == "1") { all } else { few }
+}
+
 /// A device that runs bodies in Rust.
 fn rust() -> Device {
     Device::emulated(Emulation::new())
+}
+
+/// A device that runs bodies in Rust, and one that runs CUDA C, if there is a C++ compiler: each is
+/// the current one while its guard lives.
+fn devices() -> impl Iterator<Item = (Device, Entered)> {
+    let both = [Some(rust()), cuda()].into_iter().flatten();
+    both.map(|device| {
+        let entered = device.enter();
+        (device, entered)
+    })
 }
 
 /// A device that runs CUDA C. `None`, with a message, if there is no C++ compiler.
