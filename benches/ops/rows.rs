@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use rayon::prelude::*;
 use resident::ndarray::{Array1, Array2, Axis, Zip, linalg::general_mat_mul};
-use resident::ops::Elementwise;
+use resident::ops::{Elementwise, Reduction};
 use resident::{Device, DeviceArray, In, Out, Stream, ops};
 
 pub(crate) type Run = Box<dyn FnMut()>;
@@ -61,6 +61,10 @@ pub(crate) fn rows(side: usize) -> Vec<Row> {
         new().row("sum", sum),
         new().row("sum along axis 0", |operands| sum_axis(operands, 0)),
         new().row("sum along axis 1", |operands| sum_axis(operands, 1)),
+        new().row("sum, of one text", |operands| reduction(operands, sum_text())),
+        new().row("sum, of closures", |operands| reduction(operands, sum_of_closures())),
+        new().row("sum along axis 0, of closures", |operands| reduction_axis(operands, 0)),
+        new().row("sum along axis 1, of closures", |operands| reduction_axis(operands, 1)),
         new().row("scaled_add", scaled_add),
         new().row("add", add),
         new().row("cast to f64", cast),
@@ -89,6 +93,38 @@ fn sum_axis(operands: Operands, axis: usize) -> (Run, Run) {
     let mut out = DeviceArray::<f32, _>::zeros_on(&stream, table.nrows()).expect("there is room");
     let plain = move || -> Array1<f32> { table.sum_axis(Axis(axis)) };
     runs(&stream, plain, move |stream| ops::sum_axis_on(stream, &ours, Axis(axis), &mut out))
+}
+
+type SumReduction = Reduction<(In<f32>,), f32>;
+
+fn sum_text() -> SumReduction {
+    Reduction::new("sum", ["x"], "x", "a + b", 0.0)
+}
+
+fn sum_of_closures() -> SumReduction {
+    sum_text().host(|(x,)| x, |a, b| a + b)
+}
+
+fn reduction(operands: Operands, reduction: SumReduction) -> (Run, Run) {
+    let Operands { table, ours, stream } = operands;
+    (
+        Box::new(move || {
+            black_box(table.sum());
+        }),
+        Box::new(move || {
+            black_box(reduction.apply_on(&stream, (&ours,)).expect("nothing fails"));
+        }),
+    )
+}
+
+fn reduction_axis(operands: Operands, axis: usize) -> (Run, Run) {
+    let Operands { table, ours, stream } = operands;
+    let mut out = DeviceArray::<f32, _>::zeros_on(&stream, table.nrows()).expect("there is room");
+    let reduction = sum_of_closures();
+    let plain = move || black_box::<Array1<f32>>(table.sum_axis(Axis(axis)));
+    runs(&stream, plain, move |stream| {
+        reduction.apply_axis_on(stream, Axis(axis), (&ours,), &mut out)
+    })
 }
 
 fn scaled_add(operands: Operands) -> (Run, Run) {

@@ -27,6 +27,28 @@ macro_rules! words {
 
 words!(u8: CType::U8, u16: CType::U16, u32: CType::U32, u64: CType::U64);
 
+/// Declares how to convert each of these numbers, or converts each in the same way.
+macro_rules! from_numbers {
+    ($(|$value:ident| $result:expr)?) => {
+        from_numbers!(@ from_f32: f32, $(|$value| $result)?);
+        from_numbers!(@ from_f64: f64, $(|$value| $result)?);
+        from_numbers!(@ from_i32: i32, $(|$value| $result)?);
+        from_numbers!(@ from_i64: i64, $(|$value| $result)?);
+        from_numbers!(@ from_u32: u32, $(|$value| $result)?);
+        from_numbers!(@ from_u64: u64, $(|$value| $result)?);
+        from_numbers!(@ from_u8: u8, $(|$value| $result)?);
+    };
+    (@ $name:ident: $number:ty,) => {
+        #[doc(hidden)]
+        fn $name(value: $number) -> Self;
+    };
+    (@ $name:ident: $number:ty, |$value:ident| $result:expr) => {
+        fn $name($value: $number) -> Self {
+            $result
+        }
+    };
+}
+
 /// Elements that [`add`](super::add), [`cast`](super::cast), [`copy`](super::copy) and their kin
 /// accept: `f32`, `f64`, `i32`, `i64`, `u32`, `u64` and `u8`, and `f16` and `bf16` of the crate
 /// `half`. Sealed.
@@ -63,20 +85,7 @@ pub trait Arithmetic: Element + PartialOrd + sealed::Sealed {
         self.plus(factor.times(other))
     }
 
-    #[doc(hidden)]
-    fn from_f32(value: f32) -> Self;
-    #[doc(hidden)]
-    fn from_f64(value: f64) -> Self;
-    #[doc(hidden)]
-    fn from_i32(value: i32) -> Self;
-    #[doc(hidden)]
-    fn from_i64(value: i64) -> Self;
-    #[doc(hidden)]
-    fn from_u32(value: u32) -> Self;
-    #[doc(hidden)]
-    fn from_u64(value: u64) -> Self;
-    #[doc(hidden)]
-    fn from_u8(value: u8) -> Self;
+    from_numbers!();
     /// Rust's `self as U`.
     #[doc(hidden)]
     fn to<U: Arithmetic>(self) -> U;
@@ -160,32 +169,6 @@ impl Float for f64 {
     }
 }
 
-macro_rules! casts {
-    ($number:ident) => {
-        fn from_f32(value: f32) -> Self {
-            value as $number
-        }
-        fn from_f64(value: f64) -> Self {
-            value as $number
-        }
-        fn from_i32(value: i32) -> Self {
-            value as $number
-        }
-        fn from_i64(value: i64) -> Self {
-            value as $number
-        }
-        fn from_u32(value: u32) -> Self {
-            value as $number
-        }
-        fn from_u64(value: u64) -> Self {
-            value as $number
-        }
-        fn from_u8(value: u8) -> Self {
-            value as $number
-        }
-    };
-}
-
 /// Applies a closure to each element, in a loop of its own for each function, which the compiler
 /// vectorises.
 macro_rules! each {
@@ -218,7 +201,7 @@ macro_rules! float {
             fn over(self, other: Self) -> Self {
                 self / other
             }
-            casts!($number);
+            from_numbers!(|value| value as $number);
             #[inline]
             fn to<U: Arithmetic>(self) -> U {
                 U::$from(self)
@@ -299,7 +282,7 @@ macro_rules! integer {
             fn over(self, other: Self) -> Self {
                 if other == 0 { 0 } else { self.wrapping_div(other) }
             }
-            casts!($number);
+            from_numbers!(|value| value as $number);
             #[inline]
             fn to<U: Arithmetic>(self) -> U {
                 U::$from(self)
@@ -370,27 +353,7 @@ macro_rules! half_float {
             fn plus_scaled(self, factor: Self, other: Self) -> Self {
                 Self::from_f32(self.to_f32() + factor.to_f32() * other.to_f32())
             }
-            fn from_f32(value: f32) -> Self {
-                Self::from_f32(value)
-            }
-            fn from_f64(value: f64) -> Self {
-                Self::from_f32(value as f32)
-            }
-            fn from_i32(value: i32) -> Self {
-                Self::from_f32(value as f32)
-            }
-            fn from_i64(value: i64) -> Self {
-                Self::from_f32(value as f32)
-            }
-            fn from_u32(value: u32) -> Self {
-                Self::from_f32(value as f32)
-            }
-            fn from_u64(value: u64) -> Self {
-                Self::from_f32(value as f32)
-            }
-            fn from_u8(value: u8) -> Self {
-                Self::from_f32(f32::from(value))
-            }
+            from_numbers!(|value| Self::from_f32(value as f32));
             fn to<U: Arithmetic>(self) -> U {
                 U::from_f32(self.to_f32())
             }

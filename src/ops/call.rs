@@ -2,10 +2,10 @@
 
 use std::fmt::Display;
 
-use crate::array::{Operand, OperandMut};
+use crate::array::{AnyView, Operand, OperandMut};
 use crate::device::Stream;
 use crate::element::Element;
-use crate::error::{CalledAt, Error, ONE_THAT_FITS, Result};
+use crate::error::{AtCall, CalledAt, Error, ONE_THAT_FITS, Result};
 use crate::launch::{Arguments, Kernel, Signature};
 use resident_backend::BodyKind;
 use resident_backend::call_site::CallSite;
@@ -37,6 +37,14 @@ pub(super) fn cover(len: usize) -> Grid {
         return Grid::cover(len);
     }
     Grid::new((blocks.div_ceil(rows) as u32, rows as u32), THREADS)
+}
+
+/// The current stream of this thread, or of the device that alone has the array.
+pub(super) fn stream_of<T: Element>(array: &impl AnyView<T>, site: CallSite) -> Result<Stream> {
+    match array.home() {
+        Some(device) => Ok(device.current_stream()),
+        None => Stream::current().at(site),
+    }
 }
 
 impl Call<'_> {

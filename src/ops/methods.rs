@@ -4,46 +4,38 @@ use ndarray::{Dimension, Ix1};
 
 use super::arithmetic::Number;
 use super::best::{self, Best};
-use super::call::Call;
+use super::call::{Call, stream_of};
 use super::dot;
 use super::reduce::{self, Reduction};
-use crate::array::{
-    AnyView, DeviceArray, DeviceView, DeviceViewMut, SmartArray, SmartView, SmartViewMut,
-};
-use crate::device::{Device, Stream};
-use crate::error::{AtCall, Result};
-use resident_backend::call_site::{CallSite, call_site};
+use crate::array::{AnyView, DeviceArray, SmartArray, View};
+use crate::error::Result;
+use resident_backend::call_site::call_site;
 
 /// The number that an operation leaves in a result of one element.
-fn number<T: Number>(
+#[track_caller]
+fn number<T: Number, R: Number>(
     name: &'static str,
-    stream: Result<Stream>,
-    site: CallSite,
-    operation: impl FnOnce(&Call<'_>, &mut SmartArray<T, Ix1>) -> Result<()>,
-) -> Result<T> {
-    let stream = stream?;
+    array: &impl AnyView<T>,
+    operation: impl FnOnce(&Call<'_>, &mut SmartArray<R, Ix1>) -> Result<()>,
+) -> Result<R> {
+    let site = call_site();
+    let stream = &stream_of(array, site)?;
     let mut out = SmartArray::uninit_at(1, site);
-    operation(&Call { name, stream: &stream, site }, &mut out)?;
+    operation(&Call { name, stream, site }, &mut out)?;
     out.get_at(0, site)
 }
 
-/// The current stream, for arrays that move to its device by themselves.
-fn current<A>(_array: &A, site: CallSite) -> Result<Stream> {
-    Stream::current().at(site)
-}
-
-/// The current stream of the device that alone has the elements.
-fn own(device: &Device) -> Result<Stream> {
-    Ok(device.current_stream())
-}
-
 macro_rules! methods {
-    ($type:ty, $stream:expr, $where:literal) => {
+    ($type:ty $(, $home:ident)?) => {
         /// # One number of all elements
         ///
-        #[doc = concat!("Numbers of all elements, computed on ", $where, ": [`ops`](crate::ops).")]
-        /// Each call waits for the result, and brings it alone to the host.
-        impl<T: Number, D: Dimension> $type {
+        /// Numbers of all elements, computed on the current stream, or on that of the device that
+        /// alone has them: [`ops`](crate::ops). Each call waits for the result, and brings it alone
+        /// to the host.
+        impl<T: Number, $($home,)? D: Dimension> $type
+        where
+            Self: AnyView<T>,
+        {
             /// The sum of all elements; 0 if there are none: [`ops::sum`](crate::ops::sum).
             ///
             /// # Errors
@@ -51,8 +43,7 @@ macro_rules! methods {
             /// What launches return: see [the module](crate::ops#errors).
             #[track_caller]
             pub fn sum(&self) -> Result<T> {
-                let site = call_site();
-                number("sum", ($stream)(self, site), site, |call, out| {
+                number("sum", self, |call, out| {
                     reduce::whole::<T, T>(call, Reduction::Sum, self, out)
                 })
             }
@@ -65,8 +56,7 @@ macro_rules! methods {
             /// As [`sum`](Self::sum).
             #[track_caller]
             pub fn product(&self) -> Result<T> {
-                let site = call_site();
-                number("product", ($stream)(self, site), site, |call, out| {
+                number("product", self, |call, out| {
                     reduce::whole::<T, T>(call, Reduction::Product, self, out)
                 })
             }
@@ -79,8 +69,7 @@ macro_rules! methods {
             /// As [`sum`](Self::sum).
             #[track_caller]
             pub fn count_nonzero(&self) -> Result<u64> {
-                let site = call_site();
-                number("count_nonzero", ($stream)(self, site), site, |call, out| {
+                number("count_nonzero", self, |call, out| {
                     reduce::whole::<T, u64>(call, Reduction::CountNonzero, self, out)
                 })
             }
@@ -92,8 +81,7 @@ macro_rules! methods {
             /// As [`sum`](Self::sum).
             #[track_caller]
             pub fn any(&self) -> Result<bool> {
-                let site = call_site();
-                let any = number("any", ($stream)(self, site), site, |call, out| {
+                let any = number("any", self, |call, out| {
                     reduce::whole::<T, u8>(call, Reduction::Any, self, out)
                 });
                 Ok(any? != 0)
@@ -106,8 +94,7 @@ macro_rules! methods {
             /// As [`sum`](Self::sum).
             #[track_caller]
             pub fn all(&self) -> Result<bool> {
-                let site = call_site();
-                let all = number("all", ($stream)(self, site), site, |call, out| {
+                let all = number("all", self, |call, out| {
                     reduce::whole::<T, u8>(call, Reduction::All, self, out)
                 });
                 Ok(all? != 0)
@@ -120,8 +107,7 @@ macro_rules! methods {
             /// As [`sum`](Self::sum), and [`Shape`](crate::Error::Shape) if there are no elements.
             #[track_caller]
             pub fn min(&self) -> Result<T> {
-                let site = call_site();
-                number("min", ($stream)(self, site), site, |call, out| {
+                number("min", self, |call, out| {
                     reduce::whole::<T, T>(call, Reduction::Min, self, out)
                 })
             }
@@ -133,8 +119,7 @@ macro_rules! methods {
             /// As [`min`](Self::min).
             #[track_caller]
             pub fn max(&self) -> Result<T> {
-                let site = call_site();
-                number("max", ($stream)(self, site), site, |call, out| {
+                number("max", self, |call, out| {
                     reduce::whole::<T, T>(call, Reduction::Max, self, out)
                 })
             }
@@ -146,8 +131,7 @@ macro_rules! methods {
             /// As [`min`](Self::min).
             #[track_caller]
             pub fn mean(&self) -> Result<T::Real> {
-                let site = call_site();
-                number("mean", ($stream)(self, site), site, |call, out| {
+                number("mean", self, |call, out| {
                     reduce::mean(call, self, out)
                 })
             }
@@ -159,8 +143,7 @@ macro_rules! methods {
             /// As [`sum`](Self::sum).
             #[track_caller]
             pub fn norm_l2(&self) -> Result<T::Real> {
-                let site = call_site();
-                number("norm_l2", ($stream)(self, site), site, |call, out| {
+                number("norm_l2", self, |call, out| {
                     reduce::norm(call, self, out)
                 })
             }
@@ -173,8 +156,7 @@ macro_rules! methods {
             /// As [`sum`](Self::sum), and [`Shape`](crate::Error::Shape) if the shapes differ.
             #[track_caller]
             pub fn dot(&self, other: &impl AnyView<T>) -> Result<T> {
-                let site = call_site();
-                number("dot", ($stream)(self, site), site, |call, out| {
+                number("dot", self, |call, out| {
                     dot::dot(call, self, other, out)
                 })
             }
@@ -187,8 +169,7 @@ macro_rules! methods {
             /// As [`min`](Self::min).
             #[track_caller]
             pub fn argmin(&self) -> Result<u64> {
-                let site = call_site();
-                number("argmin", ($stream)(self, site), site, |call, out| {
+                number("argmin", self, |call, out| {
                     best::whole(call, Best::Min, self, out)
                 })
             }
@@ -201,8 +182,7 @@ macro_rules! methods {
             /// As [`min`](Self::min).
             #[track_caller]
             pub fn argmax(&self) -> Result<u64> {
-                let site = call_site();
-                number("argmax", ($stream)(self, site), site, |call, out| {
+                number("argmax", self, |call, out| {
                     best::whole(call, Best::Max, self, out)
                 })
             }
@@ -210,21 +190,7 @@ macro_rules! methods {
     };
 }
 
-methods!(SmartArray<T, D>, current, "the current stream");
-methods!(SmartView<'_, T, D>, current, "the current stream");
-methods!(SmartViewMut<'_, T, D>, current, "the current stream");
-methods!(
-    DeviceArray<T, D>,
-    |array: &Self, _| own(&array.device()),
-    "their device's current stream"
-);
-methods!(
-    DeviceView<'_, T, D>,
-    |view: &Self, _| own(&view.device()),
-    "their device's current stream"
-);
-methods!(
-    DeviceViewMut<'_, T, D>,
-    |view: &Self, _| own(&view.device()),
-    "their device's current stream"
-);
+methods!(SmartArray<T, D>);
+methods!(DeviceArray<T, D>);
+methods!(View<'_, H, &T, D>, H);
+methods!(View<'_, H, &mut T, D>, H);

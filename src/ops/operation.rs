@@ -1,11 +1,20 @@
 //! Declares each operation twice: on the current stream, and on a given one.
 
-/// `name, name_on |call| <T: Bound>(a: Type) { body }` declares both functions.
-macro_rules! operation {
+/// `|call| [T: Bound](a: Type) name, name_on => body;` declares both functions. Further operations
+/// of the same signature follow.
+macro_rules! operations {
     (
-        $(#[$doc:meta])*
-        $name:ident, $name_on:ident |$call:ident|
-        <$($generic:ident: $bound:ident),*>($($argument:ident: $type:ty),+ $(,)?) $body:block
+        |$call:ident| $generics:tt $arguments:tt
+        $($(#[$doc:meta])* $name:ident, $name_on:ident => $body:expr;)+
+    ) => {
+        $($crate::ops::operation::operations! {
+            @both |$call| $generics $arguments $(#[$doc])* $name, $name_on, $body
+        })+
+    };
+    (
+        @both |$call:ident|
+        [$($generic:ident: $bound:ident),*] ($($argument:ident: $type:ty),+ $(,)?)
+        $(#[$doc:meta])* $name:ident, $name_on:ident, $body:expr
     ) => {
         $(#[$doc])*
         #[track_caller]
@@ -34,4 +43,4 @@ macro_rules! operation {
     };
 }
 
-pub(super) use operation;
+pub(super) use operations;

@@ -9,8 +9,6 @@ pub mod coherence;
 pub mod layout;
 pub mod ordering;
 mod position;
-#[cfg(any(feature = "arbitrary", test))]
-pub mod programs;
 
 pub use access::Access;
 pub use position::Position;

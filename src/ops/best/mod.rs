@@ -11,10 +11,8 @@ use super::cache;
 use super::call::{self, Call};
 use super::elementwise;
 use super::rows::host::{each_chunk, in_groups};
-use super::rows::{
-    self, chunk_len, expect_one, no_elements, row_by_row, row_count, row_len, scratch,
-    shape_of_chunks,
-};
+use super::rows::reducer::chunk_of_thread;
+use super::rows::{self, chunk_len, expect_one, no_elements, row_by_row, scratch, shape_of_chunks};
 use super::source;
 use crate::array::{AnyView, AnyViewMut, Axes, Operand, OperandMut};
 use crate::error::Result;
@@ -23,12 +21,6 @@ use resident_backend::GpuSource;
 
 type BestKernel<T> = Kernel<(i64, In<T, IxDyn>, Out<u64, IxDyn>)>;
 type AmongKernel<T> = Kernel<(i64, In<T, IxDyn>, In<u64, IxDyn>, Out<u64, IxDyn>)>;
-
-/// The elements that one thread compares, where there are too few rows for a thread each.
-const CHUNK: usize = 256;
-
-/// From this many rows on, each has one thread.
-const ROWS_MAX: usize = 1 << 14;
 
 /// Which elements are the best.
 #[derive(Clone, Copy)]
@@ -115,7 +107,7 @@ pub(super) fn along<T: Number>(
 }
 
 fn chunk(call: &Call<'_>, axes: &Axes) -> usize {
-    chunk_len(call, axes, if row_count(axes) >= ROWS_MAX { row_len(axes) } else { CHUNK })
+    chunk_len(call, axes, chunk_of_thread(axes))
 }
 
 fn of_rows<T: Number>(

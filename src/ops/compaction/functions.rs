@@ -3,9 +3,11 @@
 use crate::array::{AnyView, AnyViewMut};
 use crate::ops::arithmetic::Index;
 use crate::ops::compaction;
-use crate::ops::operation::operation;
+use crate::ops::operation::operations;
 
-operation! {
+operations! {
+    |call| [I: Index, C: Index](index: &impl AnyView<I>, counts: &mut impl AnyViewMut<C>)
+
     /// `counts[i]` becomes the number of indices that are `i`: NumPy's `bincount`. What was in the
     /// line `counts` is overwritten; counts beyond its type wrap around.
     ///
@@ -26,10 +28,5 @@ operation! {
     ///
     /// [`Shape`](crate::Error::Shape) if `counts` is no line, or if an index is beyond its end:
     /// nothing is written then. Also what launches return: see [the module](crate::ops#errors).
-    bincount, bincount_on |call| <I: Index, C: Index>(
-        index: &impl AnyView<I>,
-        counts: &mut impl AnyViewMut<C>,
-    ) {
-        compaction::bincount(call, index, counts)
-    }
+    bincount, bincount_on => compaction::bincount(call, index, counts);
 }

@@ -2,31 +2,23 @@
 
 use ndarray::{Dimension, Ix1};
 
-use crate::array::{
-    AnyView, DeviceArray, DeviceView, DeviceViewMut, SmartArray, SmartView, SmartViewMut,
-};
-use crate::device::{Device, Stream};
-use crate::error::{AtCall, Result};
+use crate::array::{AnyView, DeviceArray, SmartArray, View};
+use crate::error::Result;
 use crate::ops::arithmetic::{Arithmetic, Number};
-use crate::ops::call::Call;
+use crate::ops::call::{Call, stream_of};
 use crate::ops::compaction;
-use resident_backend::call_site::{CallSite, call_site};
-
-fn current<A>(_array: &A, site: CallSite) -> Result<Stream> {
-    Stream::current().at(site)
-}
-
-fn own(device: &Device) -> Result<Stream> {
-    Ok(device.current_stream())
-}
+use resident_backend::call_site::call_site;
 
 macro_rules! methods {
-    ($type:ty, $stream:expr) => {
+    ($type:ty $(, $home:ident)?) => {
         /// # Elements that the device chooses
         ///
         /// Elements whose number the device finds: the calls wait for it, and the elements stay on
         /// the device.
-        impl<T: Arithmetic, D: Dimension> $type {
+        impl<T: Arithmetic, $($home,)? D: Dimension> $type
+        where
+            Self: AnyView<T>,
+        {
             /// The elements where `mask` is not 0, in row-major order: NumPy's `a[mask]`. `mask`
             /// has the shape of the array; [`ops::less`](crate::ops::less) and its kin make masks.
             ///
@@ -37,7 +29,7 @@ macro_rules! methods {
             #[track_caller]
             pub fn compress(&self, mask: &impl AnyView<u8>) -> Result<SmartArray<T, Ix1>> {
                 let site = call_site();
-                let stream = &($stream)(self, site)?;
+                let stream = &stream_of(self, site)?;
                 compaction::compress(&Call { name: "compress", stream, site }, self, mask)
             }
 
@@ -53,16 +45,14 @@ macro_rules! methods {
                 T: Number,
             {
                 let site = call_site();
-                let stream = &($stream)(self, site)?;
+                let stream = &stream_of(self, site)?;
                 compaction::unique(&Call { name: "unique", stream, site }, self)
             }
         }
     };
 }
 
-methods!(SmartArray<T, D>, current);
-methods!(SmartView<'_, T, D>, current);
-methods!(SmartViewMut<'_, T, D>, current);
-methods!(DeviceArray<T, D>, |array: &Self, _| own(&array.device()));
-methods!(DeviceView<'_, T, D>, |view: &Self, _| own(&view.device()));
-methods!(DeviceViewMut<'_, T, D>, |view: &Self, _| own(&view.device()));
+methods!(SmartArray<T, D>);
+methods!(DeviceArray<T, D>);
+methods!(View<'_, H, &T, D>, H);
+methods!(View<'_, H, &mut T, D>, H);

@@ -5,9 +5,11 @@ use ndarray::Axis;
 use crate::array::{AnyView, AnyViewMut};
 use crate::ops::arithmetic::Number;
 use crate::ops::cumulative::{self, Own};
-use crate::ops::operation::operation;
+use crate::ops::operation::operations;
 
-operation! {
+operations! {
+    |call| [T: Number](a: &impl AnyView<T>, out: &mut impl AnyViewMut<T>)
+
     /// The running sums of all elements in row-major order: NumPy's `cumsum`. `out` has the shape
     /// of `a`, or one axis of as many elements.
     ///
@@ -25,15 +27,30 @@ operation! {
     ///
     /// [`Shape`](crate::Error::Shape) if `out` has another shape, and what launches return: see
     /// [the module](crate::ops#errors).
-    cumulative_sum, cumulative_sum_on |call| <T: Number>(
-        a: &impl AnyView<T>,
-        out: &mut impl AnyViewMut<T>,
-    ) {
-        cumulative::whole(call, Own::Included, a, out)
-    }
+    cumulative_sum, cumulative_sum_on => cumulative::whole(call, Own::Included, a, out);
+
+    /// As [`cumulative_sum`], but each sum is that of the elements before its own, so that the
+    /// first is 0: CUB's `ExclusiveSum`. The sum of counts gives where each group starts.
+    ///
+    /// ```
+    /// use resident::{Device, SmartArray, ops};
+    ///
+    /// let _here = Device::cpu().enter();
+    /// let mut starts = SmartArray::<u32, _>::uninit(4);
+    /// ops::exclusive_sum(&SmartArray::from([2, 0, 5, 1]), &mut starts)?;
+    /// assert_eq!(starts.to_vec()?, [0, 2, 2, 7]);
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`cumulative_sum`].
+    exclusive_sum, exclusive_sum_on => cumulative::whole(call, Own::Excluded, a, out);
 }
 
-operation! {
+operations! {
+    |call| [T: Number](a: &impl AnyView<T>, axis: Axis, out: &mut impl AnyViewMut<T>)
+
     /// The running sums along an axis. `out` has the shape of `a`.
     ///
     /// ```
@@ -51,51 +68,14 @@ operation! {
     ///
     /// [`Shape`](crate::Error::Shape) if `a` has no such axis, or `out` another shape than `a`, and
     /// what launches return: see [the module](crate::ops#errors).
-    cumulative_sum_axis, cumulative_sum_axis_on |call| <T: Number>(
-        a: &impl AnyView<T>,
-        axis: Axis,
-        out: &mut impl AnyViewMut<T>,
-    ) {
-        cumulative::along(call, Own::Included, a, axis, out)
-    }
-}
+    cumulative_sum_axis, cumulative_sum_axis_on =>
+        cumulative::along(call, Own::Included, a, axis, out);
 
-operation! {
-    /// As [`cumulative_sum`], but each sum is that of the elements before its own, so that the
-    /// first is 0: CUB's `ExclusiveSum`. The sum of counts gives where each group starts.
-    ///
-    /// ```
-    /// use resident::{Device, SmartArray, ops};
-    ///
-    /// let _here = Device::cpu().enter();
-    /// let mut starts = SmartArray::<u32, _>::uninit(4);
-    /// ops::exclusive_sum(&SmartArray::from([2, 0, 5, 1]), &mut starts)?;
-    /// assert_eq!(starts.to_vec()?, [0, 2, 2, 7]);
-    /// # Ok::<(), resident::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`cumulative_sum`].
-    exclusive_sum, exclusive_sum_on |call| <T: Number>(
-        a: &impl AnyView<T>,
-        out: &mut impl AnyViewMut<T>,
-    ) {
-        cumulative::whole(call, Own::Excluded, a, out)
-    }
-}
-
-operation! {
     /// As [`exclusive_sum`], along an axis. `out` has the shape of `a`.
     ///
     /// # Errors
     ///
     /// As [`cumulative_sum_axis`].
-    exclusive_sum_axis, exclusive_sum_axis_on |call| <T: Number>(
-        a: &impl AnyView<T>,
-        axis: Axis,
-        out: &mut impl AnyViewMut<T>,
-    ) {
-        cumulative::along(call, Own::Excluded, a, axis, out)
-    }
+    exclusive_sum_axis, exclusive_sum_axis_on =>
+        cumulative::along(call, Own::Excluded, a, axis, out);
 }

@@ -2,9 +2,11 @@
 
 use crate::array::{AnyView, AnyViewMut};
 use crate::ops::arithmetic::Number;
-use crate::ops::operation::operation;
+use crate::ops::operation::operations;
 
-operation! {
+operations! {
+    |call| [T: Number](a: &impl AnyView<T>, b: &impl AnyView<T>, out: &mut impl AnyViewMut<T>)
+
     /// The sum of the products of corresponding elements, into the one element of `out`, for
     /// operands of one shape: NumPy's `vdot` of real numbers.
     ///
@@ -23,11 +25,5 @@ operation! {
     ///
     /// As [`sum`](crate::ops::sum), and [`Shape`](crate::Error::Shape) if `a` and `b` have
     /// different shapes.
-    dot, dot_on |call| <T: Number>(
-        a: &impl AnyView<T>,
-        b: &impl AnyView<T>,
-        out: &mut impl AnyViewMut<T>,
-    ) {
-        super::dot(call, a, b, out)
-    }
+    dot, dot_on => super::dot(call, a, b, out);
 }

@@ -4,10 +4,12 @@ use super::{Binary, Unary};
 use crate::array::{AnyView, AnyViewMut};
 use crate::ops::arithmetic::{Arithmetic, Number};
 use crate::ops::elementwise;
-use crate::ops::operation::operation;
+use crate::ops::operation::operations;
 use crate::ops::right::Right;
 
-operation! {
+operations! {
+    |call| [T: Arithmetic](a: &impl AnyView<T>, b: impl Right<T>, out: &mut impl AnyViewMut<T>)
+
     /// `out = a + b`, element by element. `b` is an array or view, which broadcasts as `a` does, or
     /// a number. Integers wrap around. As NumPy's `add` with `out`.
     ///
@@ -28,16 +30,8 @@ operation! {
     ///
     /// [`Shape`](crate::Error::Shape) if `a` or `b` does not broadcast to the shape of `out`, and
     /// what launches return: see [the module](crate::ops#errors).
-    add, add_on |call| <T: Arithmetic>(
-        a: &impl AnyView<T>,
-        b: impl Right<T>,
-        out: &mut impl AnyViewMut<T>,
-    ) {
-        elementwise::binary(call, Binary::Add, a, &b, out)
-    }
-}
+    add, add_on => elementwise::binary(call, Binary::Add, a, &b, out);
 
-operation! {
     /// `out = a - b`, element by element: see [`add`].
     ///
     /// ```
@@ -54,16 +48,8 @@ operation! {
     /// # Errors
     ///
     /// As [`add`].
-    sub, sub_on |call| <T: Arithmetic>(
-        a: &impl AnyView<T>,
-        b: impl Right<T>,
-        out: &mut impl AnyViewMut<T>,
-    ) {
-        elementwise::binary(call, Binary::Sub, a, &b, out)
-    }
-}
+    sub, sub_on => elementwise::binary(call, Binary::Sub, a, &b, out);
 
-operation! {
     /// `out = a * b`, element by element: see [`add`].
     ///
     /// ```
@@ -80,16 +66,8 @@ operation! {
     /// # Errors
     ///
     /// As [`add`].
-    mul, mul_on |call| <T: Arithmetic>(
-        a: &impl AnyView<T>,
-        b: impl Right<T>,
-        out: &mut impl AnyViewMut<T>,
-    ) {
-        elementwise::binary(call, Binary::Mul, a, &b, out)
-    }
-}
+    mul, mul_on => elementwise::binary(call, Binary::Mul, a, &b, out);
 
-operation! {
     /// `out = a / b`, element by element: see [`add`]. Quotients of integers are truncated, as in
     /// Rust. A quotient by 0 is 0, as NumPy's `floor_divide` gives it.
     ///
@@ -107,16 +85,12 @@ operation! {
     /// # Errors
     ///
     /// As [`add`].
-    div, div_on |call| <T: Arithmetic>(
-        a: &impl AnyView<T>,
-        b: impl Right<T>,
-        out: &mut impl AnyViewMut<T>,
-    ) {
-        elementwise::binary(call, Binary::Div, a, &b, out)
-    }
+    div, div_on => elementwise::binary(call, Binary::Div, a, &b, out);
 }
 
-operation! {
+operations! {
+    |call| [T: Arithmetic](alpha: T, x: &impl AnyView<T>, y: &mut impl AnyViewMut<T>)
+
     /// `y += alpha * x`, element by element: ndarray's `scaled_add`, the BLAS's `axpy`. The product
     /// and the sum are rounded apart.
     ///
@@ -133,16 +107,12 @@ operation! {
     /// # Errors
     ///
     /// As [`add`].
-    scaled_add, scaled_add_on |call| <T: Arithmetic>(
-        alpha: T,
-        x: &impl AnyView<T>,
-        y: &mut impl AnyViewMut<T>,
-    ) {
-        elementwise::scaled_add(call, alpha, x, y)
-    }
+    scaled_add, scaled_add_on => elementwise::scaled_add(call, alpha, x, y);
 }
 
-operation! {
+operations! {
+    |call| [T: Number](function: Unary, a: &impl AnyView<T>, out: &mut impl AnyViewMut<T>)
+
     /// `out = function(a)`, element by element.
     ///
     /// ```
@@ -160,16 +130,12 @@ operation! {
     ///
     /// As [`add`], and [`Requirement`](crate::Error::Requirement) if elements are integers and the
     /// function is for floats only, such as [`Unary::Exp`].
-    map, map_on |call| <T: Number>(
-        function: Unary,
-        a: &impl AnyView<T>,
-        out: &mut impl AnyViewMut<T>,
-    ) {
-        elementwise::map(call, function, a, out)
-    }
+    map, map_on => elementwise::map(call, function, a, out);
 }
 
-operation! {
+operations! {
+    |call| [T: Number](a: &impl AnyView<T>, low: T, high: T, out: &mut impl AnyViewMut<T>)
+
     /// `out = min(max(a, low), high)`, element by element, as NumPy's `clip`: if `low > high`, all
     /// elements become `high`, and NaN stays NaN.
     ///
@@ -187,17 +153,17 @@ operation! {
     /// # Errors
     ///
     /// As [`add`].
-    clamp, clamp_on |call| <T: Number>(
-        a: &impl AnyView<T>,
-        low: T,
-        high: T,
-        out: &mut impl AnyViewMut<T>,
-    ) {
-        elementwise::clamp(call, a, low, high, out)
-    }
+    clamp, clamp_on => elementwise::clamp(call, a, low, high, out);
 }
 
-operation! {
+operations! {
+    |call| [T: Arithmetic](
+        mask: &impl AnyView<u8>,
+        a: &impl AnyView<T>,
+        b: &impl AnyView<T>,
+        out: &mut impl AnyViewMut<T>,
+    )
+
     /// `out = a` where the mask is not 0, and `out = b` elsewhere: NumPy's `where`. The mask has
     /// elements `u8`, since `bool` is not an [`Element`](crate::Element).
     ///
@@ -215,17 +181,12 @@ operation! {
     /// # Errors
     ///
     /// As [`add`].
-    select, select_on |call| <T: Arithmetic>(
-        mask: &impl AnyView<u8>,
-        a: &impl AnyView<T>,
-        b: &impl AnyView<T>,
-        out: &mut impl AnyViewMut<T>,
-    ) {
-        elementwise::select(call, mask, a, b, out)
-    }
+    select, select_on => elementwise::select(call, mask, a, b, out);
 }
 
-operation! {
+operations! {
+    |call| [T: Arithmetic, U: Arithmetic](a: &impl AnyView<T>, out: &mut impl AnyViewMut<U>)
+
     /// `out = a as U`, element by element, with the values of Rust's `as`: floats are truncated
     /// towards zero, those outside the integers of the type become the nearest, and NaN becomes 0;
     /// integers wrap around; integers become the nearest float.
@@ -244,15 +205,12 @@ operation! {
     /// # Errors
     ///
     /// As [`add`].
-    cast, cast_on |call| <T: Arithmetic, U: Arithmetic>(
-        a: &impl AnyView<T>,
-        out: &mut impl AnyViewMut<U>,
-    ) {
-        elementwise::cast(call, a, out)
-    }
+    cast, cast_on => elementwise::cast(call, a, out);
 }
 
-operation! {
+operations! {
+    |call| [T: Arithmetic](a: &impl AnyView<T>, out: &mut impl AnyViewMut<T>)
+
     /// `out = a`: a copy from any layout into any other, on the device, such as a transpose.
     ///
     /// ```
@@ -269,7 +227,5 @@ operation! {
     /// # Errors
     ///
     /// As [`add`].
-    copy, copy_on |call| <T: Arithmetic>(a: &impl AnyView<T>, out: &mut impl AnyViewMut<T>) {
-        elementwise::copy(call, a, out)
-    }
+    copy, copy_on => elementwise::copy(call, a, out);
 }

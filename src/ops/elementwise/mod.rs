@@ -118,30 +118,18 @@ pub(super) fn map<T: Number>(
     a: &impl AnyView<T>,
     out: &mut impl AnyViewMut<T>,
 ) -> Result<()> {
-    let (mut a, mut out) = (Operand::of(a), OperandMut::of(out));
+    let a = Operand::of(a);
     if !T::IS_FLOAT && !function.is_for_integers() {
         return Err(no_integers(call, function, &a));
     }
-    call.fit(&mut a, &out)?;
-    align::in_any_order([out.axes_mut(), a.axes_mut()]);
-    let kernel = map_kernel::<T>(function, out.axes().shape().len());
-    call.launch(kernel, call::cover(out.axes().len()), (&a, &mut out))
-}
-
-fn map_kernel<T: Number>(function: Unary, rank: usize) -> &'static OneKernel<T, T> {
-    cache::kernel(function.title(), rank, || {
-        let kernel = OneKernel::<T, T>::new(function.title()).host(move |_, (a, out)| {
-            host::pieces_of_one(a, out, &|a, mut out| match (a.as_slice(), out.as_slice_mut()) {
-                (Some(a), Some(out)) => T::map(function, a, out),
-                _ => ndarray::Zip::from(&mut out).and(&a).for_each(|out, a| {
-                    T::map(function, std::slice::from_ref(a), std::slice::from_mut(out));
-                }),
-            });
+    let value = || if T::IS_FLOAT { function.of_floats() } else { function.of_integers() }.into();
+    of_one(call, function.title(), &a, out, [T::C; 2], value, move |a, out| {
+        host::pieces_of_one(a, out, &|a, mut out| match (a.as_slice(), out.as_slice_mut()) {
+            (Some(a), Some(out)) => T::map(function, a, out),
+            _ => ndarray::Zip::from(&mut out).and(&a).for_each(|out, a| {
+                T::map(function, std::slice::from_ref(a), std::slice::from_mut(out));
+            }),
         });
-        let value = if T::IS_FLOAT { function.of_floats() } else { function.of_integers() };
-        let parameters = [Parameter::In("x", T::C), Parameter::Out(T::C)];
-        // SAFETY: as in `right::apply`; `map` passes the views.
-        unsafe { kernel.cuda(source::elementwise(rank, T::C, &parameters, value)) }
     })
 }
 
@@ -234,46 +222,63 @@ pub(super) fn cast<T: Arithmetic, U: Arithmetic>(
     a: &impl AnyView<T>,
     out: &mut impl AnyViewMut<U>,
 ) -> Result<()> {
-    let (mut a, mut out) = (Operand::of(a), OperandMut::of(out));
-    call.fit(&mut a, &out)?;
-    align::in_any_order([out.axes_mut(), a.axes_mut()]);
-    let kernel = cast_kernel::<T, U>(out.axes().shape().len());
-    call.launch(kernel, call::cover(out.axes().len()), (&a, &mut out))
-}
-
-fn cast_kernel<T: Arithmetic, U: Arithmetic>(rank: usize) -> &'static OneKernel<T, U> {
-    cache::kernel("ops::cast", rank, || {
-        let kernel = OneKernel::<T, U>::new("ops::cast").host(|_, (a, out)| {
+    of_one(
+        call,
+        "ops::cast",
+        a,
+        out,
+        [T::C, U::C],
+        || U::C.cast_of_x(T::C),
+        |a, out| {
             host::each_of_one(a, out, |a, out| *out = a.to::<U>());
-        });
-        let parameters = [Parameter::In("x", T::C), Parameter::Out(U::C)];
-        // SAFETY: as in `right::apply`; `cast` passes the views.
-        unsafe { kernel.cuda(source::elementwise(rank, U::C, &parameters, &U::C.cast_of_x(T::C))) }
-    })
+        },
+    )
 }
 
-/// `out = a`.
+/// `out = a`: elements of one size are copied, whatever they are.
 pub(super) fn copy<T: Arithmetic>(
     call: &Call<'_>,
     a: &impl AnyView<T>,
     out: &mut impl AnyViewMut<T>,
 ) -> Result<()> {
     let (mut a, out) = (Operand::of(a), OperandMut::of(out));
+    // Before their types are others, which an error would name.
     call.fit(&mut a, &out)?;
-    let (mut a, mut out) = (a.reinterpreted::<T::Word>(), out.reinterpreted::<T::Word>());
-    align::in_any_order([out.axes_mut(), a.axes_mut()]);
-    let kernel = copy_kernel::<T::Word>(out.axes().shape().len());
-    call.launch(kernel, call::cover(out.axes().len()), (&a, &mut out))
+    let (a, mut out) = (a.reinterpreted::<T::Word>(), out.reinterpreted::<T::Word>());
+    of_one(
+        call,
+        "ops::copy",
+        &a,
+        &mut out,
+        [<T::Word as Word>::C; 2],
+        || "x".into(),
+        |a, out| {
+            host::pieces_of_one(a, out, &|a, out| host::assign(a, out));
+        },
+    )
 }
 
-/// Copies elements of one size, whatever they are.
-fn copy_kernel<W: Word>(rank: usize) -> &'static OneKernel<W, W> {
-    cache::kernel("ops::copy", rank, || {
-        let kernel = OneKernel::<W, W>::new("ops::copy").host(|_, (a, out)| {
-            host::pieces_of_one(a, out, &|a, out| host::assign(a, out));
-        });
-        let parameters = [Parameter::In("x", W::C), Parameter::Out(W::C)];
-        // SAFETY: as in `right::apply`; `copy` passes the views.
-        unsafe { kernel.cuda(source::elementwise(rank, W::C, &parameters, "x")) }
-    })
+/// `out` of the elements of `a`: by `value` of `x` in CUDA C, with these types, and by a body in
+/// Rust that computes the same.
+pub(super) fn of_one<A: Element, U: Element>(
+    call: &Call<'_>,
+    title: &'static str,
+    a: &impl AnyView<A>,
+    out: &mut impl AnyViewMut<U>,
+    [from, to]: [CType; 2],
+    value: impl FnOnce() -> String,
+    body: impl Fn(ArrayViewD<'_, A>, ArrayViewMutD<'_, U>) + Send + Sync + 'static,
+) -> Result<()> {
+    let (mut a, mut out) = (Operand::of(a), OperandMut::of(out));
+    call.fit(&mut a, &out)?;
+    align::in_any_order([out.axes_mut(), a.axes_mut()]);
+    let rank = out.axes().shape().len();
+    let kernel = cache::kernel(title, rank, || {
+        let kernel = OneKernel::<A, U>::new(title).host(move |_, (a, out)| body(a, out));
+        let parameters = [Parameter::In("x", from), Parameter::Out(to)];
+        // SAFETY: each thread reads and writes one element of each view, which have one shape and
+        // this rank.
+        unsafe { kernel.cuda(source::elementwise(rank, to, &parameters, &value())) }
+    });
+    call.launch(kernel, call::cover(out.axes().len()), (&a, &mut out))
 }

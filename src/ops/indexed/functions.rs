@@ -3,9 +3,15 @@
 use crate::array::{AnyView, AnyViewMut};
 use crate::ops::arithmetic::Arithmetic;
 use crate::ops::indexed;
-use crate::ops::operation::operation;
+use crate::ops::operation::operations;
 
-operation! {
+operations! {
+    |call| [T: Arithmetic](
+        a: &impl AnyView<T>,
+        index: &impl AnyView<u64>,
+        out: &mut impl AnyViewMut<T>,
+    )
+
     /// `out[i] = a[index[i]]`: NumPy's `take`. Indices count the elements of `a` in row-major
     /// order, whatever its number of axes; `out` has the shape of `index`.
     ///
@@ -30,16 +36,8 @@ operation! {
     /// [`Shape`](crate::Error::Shape) if `out` has not the shape of `index`, or if an index is
     /// beyond the end of `a`: it names the first, and nothing is written. Also what launches
     /// return: see [the module](crate::ops#errors).
-    gather, gather_on |call| <T: Arithmetic>(
-        a: &impl AnyView<T>,
-        index: &impl AnyView<u64>,
-        out: &mut impl AnyViewMut<T>,
-    ) {
-        indexed::gather(call, a, index, out)
-    }
-}
+    gather, gather_on => indexed::gather(call, a, index, out);
 
-operation! {
     /// `out[index[i]] = a[i]`: NumPy's `put`. Indices count the elements of `out` in row-major
     /// order, whatever its number of axes; `a` broadcasts to the shape of `index`. Other elements
     /// of `out` stay as they are.
@@ -66,11 +64,5 @@ operation! {
     /// [`Shape`](crate::Error::Shape) if `a` does not broadcast to the shape of `index`, or if an
     /// index is beyond the end of `out`: it names the first, and nothing is written. Also what
     /// launches return: see [the module](crate::ops#errors).
-    scatter, scatter_on |call| <T: Arithmetic>(
-        a: &impl AnyView<T>,
-        index: &impl AnyView<u64>,
-        out: &mut impl AnyViewMut<T>,
-    ) {
-        indexed::scatter(call, a, index, out)
-    }
+    scatter, scatter_on => indexed::scatter(call, a, index, out);
 }

@@ -4,10 +4,12 @@ use super::Relation;
 use crate::array::{AnyView, AnyViewMut};
 use crate::ops::arithmetic::Arithmetic;
 use crate::ops::masks;
-use crate::ops::operation::operation;
+use crate::ops::operation::operations;
 use crate::ops::right::Right;
 
-operation! {
+operations! {
+    |call| [T: Arithmetic](a: &impl AnyView<T>, b: impl Right<T>, out: &mut impl AnyViewMut<u8>)
+
     /// `out = a == b`, element by element: a mask of 1 where that holds, and 0 elsewhere, as
     /// NumPy's `equal`. `b` is an array or view, which broadcasts as `a` does, or a number. NaN is
     /// equal to nothing.
@@ -28,96 +30,52 @@ operation! {
     ///
     /// [`Shape`](crate::Error::Shape) if `a` or `b` does not broadcast to the shape of `out`, and
     /// what launches return: see [the module](crate::ops#errors).
-    equal, equal_on |call| <T: Arithmetic>(
-        a: &impl AnyView<T>,
-        b: impl Right<T>,
-        out: &mut impl AnyViewMut<u8>,
-    ) {
-        masks::compare(call, Relation::Equal, a, &b, out)
-    }
-}
+    equal, equal_on => masks::compare(call, Relation::Equal, a, &b, out);
 
-operation! {
     /// `out = a != b`, element by element: a mask of 1 where that holds, and 0 elsewhere:
     /// see [`equal`]. NaN differs from everything.
     ///
     /// # Errors
     ///
     /// As [`equal`].
-    not_equal, not_equal_on |call| <T: Arithmetic>(
-        a: &impl AnyView<T>,
-        b: impl Right<T>,
-        out: &mut impl AnyViewMut<u8>,
-    ) {
-        masks::compare(call, Relation::NotEqual, a, &b, out)
-    }
-}
+    not_equal, not_equal_on => masks::compare(call, Relation::NotEqual, a, &b, out);
 
-operation! {
     /// `out = a < b`, element by element: a mask of 1 where that holds, and 0 elsewhere:
     /// see [`equal`]. Nothing is less or more than NaN.
     ///
     /// # Errors
     ///
     /// As [`equal`].
-    less, less_on |call| <T: Arithmetic>(
-        a: &impl AnyView<T>,
-        b: impl Right<T>,
-        out: &mut impl AnyViewMut<u8>,
-    ) {
-        masks::compare(call, Relation::Less, a, &b, out)
-    }
-}
+    less, less_on => masks::compare(call, Relation::Less, a, &b, out);
 
-operation! {
     /// `out = a <= b`, element by element: a mask of 1 where that holds, and 0 elsewhere:
     /// see [`equal`].
     ///
     /// # Errors
     ///
     /// As [`equal`].
-    less_equal, less_equal_on |call| <T: Arithmetic>(
-        a: &impl AnyView<T>,
-        b: impl Right<T>,
-        out: &mut impl AnyViewMut<u8>,
-    ) {
-        masks::compare(call, Relation::LessEqual, a, &b, out)
-    }
-}
+    less_equal, less_equal_on => masks::compare(call, Relation::LessEqual, a, &b, out);
 
-operation! {
     /// `out = a > b`, element by element: a mask of 1 where that holds, and 0 elsewhere:
     /// see [`equal`].
     ///
     /// # Errors
     ///
     /// As [`equal`].
-    greater, greater_on |call| <T: Arithmetic>(
-        a: &impl AnyView<T>,
-        b: impl Right<T>,
-        out: &mut impl AnyViewMut<u8>,
-    ) {
-        masks::compare(call, Relation::Greater, a, &b, out)
-    }
-}
+    greater, greater_on => masks::compare(call, Relation::Greater, a, &b, out);
 
-operation! {
     /// `out = a >= b`, element by element: a mask of 1 where that holds, and 0 elsewhere:
     /// see [`equal`].
     ///
     /// # Errors
     ///
     /// As [`equal`].
-    greater_equal, greater_equal_on |call| <T: Arithmetic>(
-        a: &impl AnyView<T>,
-        b: impl Right<T>,
-        out: &mut impl AnyViewMut<u8>,
-    ) {
-        masks::compare(call, Relation::GreaterEqual, a, &b, out)
-    }
+    greater_equal, greater_equal_on => masks::compare(call, Relation::GreaterEqual, a, &b, out);
 }
 
-operation! {
+operations! {
+    |call| [](a: &impl AnyView<u8>, b: &impl AnyView<u8>, out: &mut impl AnyViewMut<u8>)
+
     /// `out = a && b`, element by element, of masks: each element but 0 is true.
     ///
     /// ```
@@ -134,52 +92,30 @@ operation! {
     /// # Errors
     ///
     /// As [`equal`].
-    logical_and, logical_and_on |call| <>(
-        a: &impl AnyView<u8>,
-        b: &impl AnyView<u8>,
-        out: &mut impl AnyViewMut<u8>,
-    ) {
-        masks::compare(call, Relation::And, a, &b, out)
-    }
-}
+    logical_and, logical_and_on => masks::compare(call, Relation::And, a, &b, out);
 
-operation! {
     /// `out = a || b`, element by element, of masks: each element but 0 is true.
     ///
     /// # Errors
     ///
     /// As [`equal`].
-    logical_or, logical_or_on |call| <>(
-        a: &impl AnyView<u8>,
-        b: &impl AnyView<u8>,
-        out: &mut impl AnyViewMut<u8>,
-    ) {
-        masks::compare(call, Relation::Or, a, &b, out)
-    }
-}
+    logical_or, logical_or_on => masks::compare(call, Relation::Or, a, &b, out);
 
-operation! {
     /// `out = a != b`, element by element, of masks: each element but 0 is true.
     ///
     /// # Errors
     ///
     /// As [`equal`].
-    logical_xor, logical_xor_on |call| <>(
-        a: &impl AnyView<u8>,
-        b: &impl AnyView<u8>,
-        out: &mut impl AnyViewMut<u8>,
-    ) {
-        masks::compare(call, Relation::Xor, a, &b, out)
-    }
+    logical_xor, logical_xor_on => masks::compare(call, Relation::Xor, a, &b, out);
 }
 
-operation! {
+operations! {
+    |call| [](a: &impl AnyView<u8>, out: &mut impl AnyViewMut<u8>)
+
     /// `out = !a`, element by element, of a mask: 1 where `a` is 0, and 0 elsewhere.
     ///
     /// # Errors
     ///
     /// As [`equal`].
-    logical_not, logical_not_on |call| <>(a: &impl AnyView<u8>, out: &mut impl AnyViewMut<u8>) {
-        masks::not(call, a, out)
-    }
+    logical_not, logical_not_on => masks::not(call, a, out);
 }

@@ -2,21 +2,16 @@
 
 pub(super) mod functions;
 
-use ndarray::{ArrayViewD, ArrayViewMutD, IxDyn};
+use ndarray::{ArrayViewD, ArrayViewMutD};
 
-use super::align;
 use super::arithmetic::Arithmetic;
 use super::c_type::CType;
-use super::cache;
-use super::call::{self, Call};
+use super::call::Call;
 use super::elementwise::host::each_of_one;
+use super::elementwise::of_one;
 use super::right::{Described, Right, RightSide, apply};
-use super::source::{self, Parameter};
-use crate::array::{AnyView, AnyViewMut, Operand, OperandMut};
+use crate::array::{AnyView, AnyViewMut};
 use crate::error::Result;
-use crate::launch::{In, Kernel, Out};
-
-type NotKernel = Kernel<(In<u8, IxDyn>, Out<u8, IxDyn>)>;
 
 /// How two numbers, or two elements of masks, become an element of a mask.
 #[derive(Clone, Copy)]
@@ -118,17 +113,15 @@ pub(super) fn not(
     a: &impl AnyView<u8>,
     out: &mut impl AnyViewMut<u8>,
 ) -> Result<()> {
-    let (mut a, mut out) = (Operand::of(a), OperandMut::of(out));
-    call.fit(&mut a, &out)?;
-    align::in_any_order([out.axes_mut(), a.axes_mut()]);
-    let rank = out.axes().shape().len();
-    let kernel = cache::kernel("ops::logical_not", rank, || {
-        let kernel = NotKernel::new("ops::logical_not").host(|_, (a, out)| {
+    of_one(
+        call,
+        "ops::logical_not",
+        a,
+        out,
+        [CType::U8; 2],
+        || "x == 0".into(),
+        |a, out| {
             each_of_one(a, out, |a, out| *out = u8::from(a == 0));
-        });
-        let parameters = [Parameter::In("x", CType::U8), Parameter::Out(CType::U8)];
-        // SAFETY: as in `right::apply`; `not` passes the views.
-        unsafe { kernel.cuda(source::elementwise(rank, CType::U8, &parameters, "x == 0")) }
-    });
-    call.launch(kernel, call::cover(out.axes().len()), (&a, &mut out))
+        },
+    )
 }

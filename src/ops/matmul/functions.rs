@@ -2,9 +2,11 @@
 
 use crate::array::{AnyView, AnyViewMut};
 use crate::ops::arithmetic::Number;
-use crate::ops::operation::operation;
+use crate::ops::operation::operations;
 
-operation! {
+operations! {
+    |call| [T: Number](a: &impl AnyView<T>, b: &impl AnyView<T>, out: &mut impl AnyViewMut<T>)
+
     /// The matrix product `out = a b`, of tables of n x k and k x m elements into one of n x m. One
     /// operand may have one axis: a line on the left is a row, one on the right a column, and `out`
     /// then has one axis too, as in NumPy's `matmul`. Any layouts are welcome.
@@ -32,11 +34,5 @@ operation! {
     ///
     /// [`Shape`](crate::Error::Shape) if the shapes do not fit, and what launches return: see
     /// [the module](crate::ops#errors).
-    matmul, matmul_on |call| <T: Number>(
-        a: &impl AnyView<T>,
-        b: &impl AnyView<T>,
-        out: &mut impl AnyViewMut<T>,
-    ) {
-        super::matmul(call, a, b, out)
-    }
+    matmul, matmul_on => super::matmul(call, a, b, out);
 }

@@ -2,10 +2,12 @@
 
 use crate::array::AnyViewMut;
 use crate::ops::arithmetic::Float;
-use crate::ops::operation::operation;
+use crate::ops::operation::operations;
 use crate::ops::random::{self, Distribution};
 
-operation! {
+operations! {
+    |call| [T: Float](seed: u64, a: &mut impl AnyViewMut<T>)
+
     /// Fills an array with numbers that are distributed evenly from 0 to 1, which none of them is:
     /// NumPy's `Generator.random`. They have 24 bits (`f32`) or 53 (`f64`).
     ///
@@ -28,15 +30,8 @@ operation! {
     /// # Errors
     ///
     /// What launches return: see [the module](crate::ops#errors).
-    random_uniform, random_uniform_on |call| <T: Float>(
-        seed: u64,
-        a: &mut impl AnyViewMut<T>,
-    ) {
-        random::fill(call, Distribution::Uniform, seed, a)
-    }
-}
+    random_uniform, random_uniform_on => random::fill(call, Distribution::Uniform, seed, a);
 
-operation! {
     /// Fills an array with numbers of the standard normal distribution: mean 0, standard deviation
     /// 1, as NumPy's `Generator.standard_normal`. They are computed as `f64` by Marsaglia's polar
     /// method, and rounded to the type of the array.
@@ -58,10 +53,5 @@ operation! {
     /// # Errors
     ///
     /// What launches return: see [the module](crate::ops#errors).
-    random_normal, random_normal_on |call| <T: Float>(
-        seed: u64,
-        a: &mut impl AnyViewMut<T>,
-    ) {
-        random::fill(call, Distribution::Normal, seed, a)
-    }
+    random_normal, random_normal_on => random::fill(call, Distribution::Normal, seed, a);
 }

@@ -3,27 +3,28 @@
 //! One kernel reduces chunks of rows. Where a row has several chunks, their results are reduced in
 //! turn. The chunks depend on the shape alone, so that results do not change from run to run.
 
-mod cut;
 pub(super) mod functions;
 pub(super) mod host;
 mod mean_and_norm;
 
 use ndarray::{Axis, IxDyn};
 
-use self::cut::{Cut, Reducer, SHORT_ROW};
 use self::host::{Fold, Max, Min, Product, Sum};
 use super::align;
 use super::arithmetic::Number;
 use super::cache;
-use super::call::Call;
+use super::call::{self, Call};
 use super::elementwise;
-use super::rows::{self, expect_one, no_elements, row_by_row, row_len, scratch, shape_of_chunks};
+use super::rows::reducer::{Reducer, chunk_of_thread, put_long_axis_last};
+use super::rows::{
+    self, chunk_len, expect_one, grid_of_blocks, no_elements, row_by_row, scratch, shape_of_chunks,
+};
 use super::source;
 use crate::array::{AnyView, AnyViewMut, Axes, Operand, OperandMut, SmartArray};
 use crate::error::Result;
 use crate::launch::{In, Kernel, Out};
+use resident_backend::grid::Grid;
 
-pub(super) use cut::BLOCK_CHUNK;
 pub(super) use mean_and_norm::{mean, mean_along, norm, norm_along};
 
 type ReduceKernel<A, T> = Kernel<(i64, In<A, IxDyn>, Out<T, IxDyn>)>;
@@ -92,6 +93,31 @@ impl Reduction {
     }
 }
 
+/// How rows are cut into chunks, and what reduces one.
+#[derive(Clone, Copy)]
+struct Cut {
+    chunk: usize,
+    reducer: Reducer,
+}
+
+impl Cut {
+    fn of(call: &Call<'_>, axes: &Axes) -> Self {
+        let reducer = Reducer::of(axes);
+        let in_parallel = match reducer {
+            Reducer::Thread => chunk_of_thread(axes),
+            Reducer::Block => reducer.chunk(),
+        };
+        Self { chunk: chunk_len(call, axes, in_parallel), reducer }
+    }
+
+    fn grid(self, chunks: usize) -> Grid {
+        match self.reducer {
+            Reducer::Thread => call::cover(chunks),
+            Reducer::Block => grid_of_blocks(chunks),
+        }
+    }
+}
+
 /// Reduces all elements to the one of `out`.
 pub(super) fn whole<A: Number, T: Number>(
     call: &Call<'_>,
@@ -117,7 +143,7 @@ pub(super) fn reduce_all<A: Number, T: Number>(
     out: &mut OperandMut<'_, T>,
 ) -> Result<()> {
     align::in_any_order([a.axes_mut()]);
-    put_long_axis_last(a.axes_mut());
+    put_long_axis_last(&mut [a.axes_mut()]);
     let cut = Cut::of(call, a.axes());
     let shape = shape_of_chunks(a.axes(), cut.chunk);
     if shape.iter().product::<usize>() == 1 {
@@ -126,14 +152,6 @@ pub(super) fn reduce_all<A: Number, T: Number>(
     let mut partial = scratch::<T>(call, &shape);
     launch(call, reduction, cut, &a, &mut OperandMut::of(&mut partial))?;
     reduce_all(call, reduction.next(), Operand::of(&partial), out)
-}
-
-fn put_long_axis_last(axes: &mut Axes) {
-    let shape = axes.shape();
-    let longest = (0..shape.len()).max_by_key(|axis| shape[*axis]).unwrap_or(0);
-    if row_len(axes) < SHORT_ROW {
-        axes.move_to_end(longest);
-    }
 }
 
 /// Reduces along an axis.
@@ -168,24 +186,13 @@ fn reduce_rows<A: Number, T: Number>(
     if shape.last() == Some(&1) {
         return launch(call, reduction, cut, &a, out);
     }
-    // Rows that lie side by side get results that do.
-    let mut shape = shape;
-    if cut.reducer == Reducer::Thread {
-        shape.rotate_right(1);
-    }
-    let mut partial = scratch::<T>(call, &shape);
+    let mut partial = scratch::<T>(call, &cut.reducer.in_memory(shape));
     let mut results = OperandMut::of(&mut partial);
-    put_chunks_last(results.axes_mut(), cut);
+    cut.reducer.put_chunks_last(results.axes_mut());
     launch(call, reduction, cut, &a, &mut results)?;
     let mut results = Operand::of(&partial);
-    put_chunks_last(results.axes_mut(), cut);
+    cut.reducer.put_chunks_last(results.axes_mut());
     reduce_rows(call, reduction.next(), results, out)
-}
-
-fn put_chunks_last(axes: &mut Axes, cut: Cut) {
-    if cut.reducer == Reducer::Thread {
-        axes.move_to_end(0);
-    }
 }
 
 /// Stores the sums of the chunks of each row.

@@ -5,7 +5,7 @@ use resident_backend::call_site::CallSite;
 use resident_backend::grid::Grid;
 use smallvec::SmallVec;
 
-use super::plan::{Key, LANES, Reducer, long_axis};
+use super::plan::{Key, LANES};
 use super::{Checked, Partial, Reduction, ReductionInputs};
 use crate::array::{AnyViewMut, Axes, Operand, OperandMut, SmartArray};
 use crate::device::Stream;
@@ -15,6 +15,7 @@ use crate::ops::arithmetic::Number;
 use crate::ops::call::{BRIEF_LEN_MAX, Call, REPEATED_LEN_MAX, cover};
 use crate::ops::elementwise_kernel::call::{Arrays, arrays, rebound};
 use crate::ops::elementwise_kernel::source::Form;
+use crate::ops::rows::reducer::{Reducer, put_long_axis_last};
 use crate::ops::rows::{scratch, shape_of_chunks};
 use crate::ops::{align, elementwise};
 
@@ -168,12 +169,13 @@ impl<I: ReductionInputs, R: Number> Reduction<I, R> {
         if stage.is_last() {
             return stage.launch(call, &kernel, brief_len_max, inputs, out);
         }
-        let mut partial = scratch::<R>(call, &stage.shape_in_memory());
+        let reducer = stage.key.reducer;
+        let mut partial = scratch::<R>(call, &reducer.in_memory(stage.shape.clone()));
         let mut results = OperandMut::of(&mut partial);
-        stage.put_chunks_last(results.axes_mut());
+        reducer.put_chunks_last(results.axes_mut());
         stage.launch(call, &kernel, brief_len_max, inputs, &mut results)?;
         let mut results = Operand::of(&partial);
-        stage.put_chunks_last(results.axes_mut());
+        reducer.put_chunks_last(results.axes_mut());
         let is_whole = inputs.is_whole;
         let rest = |key| self.inner.rest(key, checked);
         Arguments::<(In<R, IxDyn>,)>::with_bound(&(&results,), |bound| {
@@ -206,9 +208,7 @@ impl Stage {
         let mut all: SmallVec<[&mut Axes; 8]> = arrays.map(Rearranged::axes_mut).collect();
         if is_whole {
             align::all_in_any_order(&mut all);
-            if let Some(axis) = long_axis(all[0]) {
-                all.iter_mut().for_each(|axes| axes.move_to_end(axis));
-            }
+            put_long_axis_last(&mut all);
         } else {
             all.push(out);
             align::all_rows(&mut all);
@@ -226,22 +226,6 @@ impl Stage {
             self.shape.iter().product::<usize>() == 1
         } else {
             self.shape.last() == Some(&1)
-        }
-    }
-
-    /// The shape of memory for the results. Rows that lie side by side get results that do.
-    fn shape_in_memory(&self) -> Shape {
-        let mut shape = self.shape.clone();
-        if self.key.reducer == Reducer::Thread {
-            shape.rotate_right(1);
-        }
-        shape
-    }
-
-    /// From the shape of memory to that of the results.
-    fn put_chunks_last(&self, axes: &mut Axes) {
-        if self.key.reducer == Reducer::Thread {
-            axes.move_to_end(0);
         }
     }
 

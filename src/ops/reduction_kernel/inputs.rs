@@ -4,12 +4,13 @@
 
 use ndarray::{ArrayViewMutD, Axis, IxDyn};
 
-use super::plan::{LANES, Plan, Reducer};
+use super::plan::{LANES, Plan};
 use crate::launch::{Flat, In, Out, Signature};
 use crate::ops::arithmetic::{Arithmetic, Number};
 use crate::ops::elementwise::host::longest_axis;
 use crate::ops::elementwise_kernel::{ElementwiseParameter, ElementwiseSignature};
 use crate::ops::parallel::{Halves, PARALLEL_LEN_MIN, TASK_LEN, each_piece, pieces_of};
+use crate::ops::rows::reducer::Reducer;
 
 /// One input of a [`Reduction`](super::Reduction): a scalar or an [`In`](crate::In) without a
 /// dimension, as [`ElementwiseParameter`] lists them. Sealed.

@@ -2,11 +2,12 @@
 
 use resident_backend::GpuSource;
 
-use super::plan::{Key, LANES, Reducer};
+use super::plan::{Key, LANES};
 use crate::ops::arithmetic::Number;
 use crate::ops::elementwise_kernel::source::{ArrayC, half_functions, loads, parameters, to_row};
 use crate::ops::elementwise_kernel::{Declared, Use};
 use crate::ops::language::{SUPPORT, Type, c_name};
+use crate::ops::rows::reducer::Reducer;
 use crate::ops::source::function;
 
 /// The expressions in CUDA C, and what they use.

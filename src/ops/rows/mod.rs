@@ -2,6 +2,7 @@
 //! last axis of an operand runs along its rows, and in the result along the chunks of each row.
 
 pub(super) mod host;
+pub(super) mod reducer;
 
 use ndarray::{Axis, IxDyn};
 use resident_backend::GpuSource;

@@ -2,10 +2,12 @@
 
 use crate::array::{AnyView, AnyViewMut};
 use crate::ops::arithmetic::Number;
-use crate::ops::operation::operation;
+use crate::ops::operation::operations;
 use crate::ops::sorting;
 
-operation! {
+operations! {
+    |call| [T: Number](a: &mut impl AnyViewMut<T>)
+
     /// Sorts the elements along the last axis, in ascending order and in place. NaN come last, as
     /// in NumPy, and equal elements, such as 0.0 and -0.0, keep their order. For another axis, sort
     /// a view whose axes are permuted.
@@ -25,12 +27,12 @@ operation! {
     /// # Errors
     ///
     /// What launches return: see [the module](crate::ops#errors).
-    sort, sort_on |call| <T: Number>(a: &mut impl AnyViewMut<T>) {
-        sorting::sort(call, a)
-    }
+    sort, sort_on => sorting::sort(call, a);
 }
 
-operation! {
+operations! {
+    |call| [T: Number](a: &impl AnyView<T>, out: &mut impl AnyViewMut<u64>)
+
     /// The places of the elements along the last axis in the order in which [`sort`] puts them:
     /// `out[i, j]` is the place, in row `i`, of the element that comes at `j`. The order is stable:
     /// equal elements, and NaN, keep theirs. `out` has the shape of `a`. NumPy's
@@ -50,10 +52,5 @@ operation! {
     ///
     /// [`Shape`](crate::Error::Shape) if `out` has not the shape of `a`. Also what launches return:
     /// see [the module](crate::ops#errors).
-    argsort, argsort_on |call| <T: Number>(
-        a: &impl AnyView<T>,
-        out: &mut impl AnyViewMut<u64>,
-    ) {
-        sorting::argsort(call, a, out)
-    }
+    argsort, argsort_on => sorting::argsort(call, a, out);
 }

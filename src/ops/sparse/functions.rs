@@ -2,10 +2,18 @@
 
 use crate::array::{AnyView, AnyViewMut};
 use crate::ops::arithmetic::{Index, Number};
-use crate::ops::operation::operation;
+use crate::ops::operation::operations;
 use crate::ops::sparse::{self, Matrix};
 
-operation! {
+operations! {
+    |call| [I: Index, T: Number](
+        row_starts: &impl AnyView<I>,
+        columns: &impl AnyView<I>,
+        values: &impl AnyView<T>,
+        x: &impl AnyView<T>,
+        y: &mut impl AnyViewMut<T>,
+    )
+
     /// `y = A x`, where `A` is a sparse matrix in compressed rows (CSR), as SciPy's `csr_matrix`
     /// has it: the entries of row `r` are those from `row_starts[r]` to `row_starts[r + 1]`, each
     /// with its column in `columns` and its value in `values`. All arrays are lines: `y` has an
@@ -34,18 +42,19 @@ operation! {
     /// not ascend from 0 to the number of entries, or if a column is not below the length of `x`:
     /// it names the first, and nothing is written. Also what launches return: see
     /// [the module](crate::ops#errors).
-    csr_matvec, csr_matvec_on |call| <I: Index, T: Number>(
+    csr_matvec, csr_matvec_on =>
+        sparse::matvec(call, &Matrix::of(row_starts, columns, values), x, y);
+}
+
+operations! {
+    |call| [I: Index, T: Number](
         row_starts: &impl AnyView<I>,
         columns: &impl AnyView<I>,
         values: &impl AnyView<T>,
-        x: &impl AnyView<T>,
-        y: &mut impl AnyViewMut<T>,
-    ) {
-        sparse::matvec(call, &Matrix::of(row_starts, columns, values), x, y)
-    }
-}
+        b: &impl AnyView<T>,
+        c: &mut impl AnyViewMut<T>,
+    )
 
-operation! {
     /// `C = A B`, where `A` is a sparse matrix as of [`csr_matvec`], and `b` and `c` are tables.
     ///
     /// ```
@@ -65,13 +74,6 @@ operation! {
     /// # Errors
     ///
     /// As [`csr_matvec`].
-    csr_matmul, csr_matmul_on |call| <I: Index, T: Number>(
-        row_starts: &impl AnyView<I>,
-        columns: &impl AnyView<I>,
-        values: &impl AnyView<T>,
-        b: &impl AnyView<T>,
-        c: &mut impl AnyViewMut<T>,
-    ) {
-        sparse::matmul(call, &Matrix::of(row_starts, columns, values), b, c)
-    }
+    csr_matmul, csr_matmul_on =>
+        sparse::matmul(call, &Matrix::of(row_starts, columns, values), b, c);
 }

@@ -1,12 +1,21 @@
 //! Runs the fuzzer's programs without a fuzzer: inputs that once failed, and a few random ones.
-//! `crates/core/src/programs` replays the inputs of the core.
 
-use resident_core::programs::replay;
 use resident_programs::arrays::{Program, lab::Lab};
+use resident_programs::{coherence, replay};
 use support::cases::sampled;
 
 fn run(program: &Program) {
     program.run(&Lab::SEEDED);
+}
+
+#[test]
+fn kept_programs_over_the_core_go_well() {
+    replay::kept("coherence_ops", coherence::Program::run);
+}
+
+#[test]
+fn random_programs_over_the_core_go_well() {
+    replay::random(1_500, 400, coherence::Program::run);
 }
 
 #[test]

@@ -8,13 +8,12 @@ const VOCABULARY: [&str; 6] =
 
 /// The other parts that each part of the library, and of the core, may import, as words. What a
 /// crate may import at all is in its `Cargo.toml`.
-const MAY_IMPORT: [(&str, &str); 19] = [
+const MAY_IMPORT: [(&str, &str); 18] = [
     ("error", "sync"),
     ("element", ""),
     ("coherence", ""),
     ("layout", "coherence"),
     ("ordering", "coherence"),
-    ("programs", "coherence"),
     ("live_arrays", ""),
     ("guide", ""),
     ("traffic", "documents sync"),

@@ -2,14 +2,10 @@
 
 use half::f16;
 use ndarray::{Array1, Array2, Axis, s};
-use resident::{Device, DeviceArray, Error, Result, SmartArray, ops};
+use resident::{DeviceArray, Error, Result, SmartArray, ops};
 
+use crate::devices;
 use crate::part::Random;
-use crate::{cuda, rust};
-
-fn devices() -> impl Iterator<Item = Device> {
-    [Some(rust()), cuda()].into_iter().flatten()
-}
 
 fn table(rows: usize, columns: usize, below: usize) -> Array2<i32> {
     let mut random = Random::new((rows * columns) as u64);
@@ -18,8 +14,7 @@ fn table(rows: usize, columns: usize, below: usize) -> Array2<i32> {
 
 #[test]
 fn chosen_elements_come_in_row_major_order() -> Result<()> {
-    for device in devices() {
-        let _here = device.enter();
+    for (_, _here) in devices() {
         for (rows, columns) in [(0, 3), (1, 1), (5, 7), (40, 300)] {
             let (table, choice) = (table(rows, columns, 100), table(rows, columns, 3));
             let expected = |table: ndarray::ArrayView2<'_, i32>,
@@ -48,8 +43,7 @@ fn chosen_elements_come_in_row_major_order() -> Result<()> {
 
 #[test]
 fn different_elements_ascend() -> Result<()> {
-    for device in devices() {
-        let _here = device.enter();
+    for (_, _here) in devices() {
         for (rows, columns) in [(0, 2), (1, 1), (6, 9), (30, 200)] {
             let table = table(rows, columns, 50);
             let mut expected: Vec<i32> = table.iter().copied().collect();
@@ -69,8 +63,7 @@ fn different_elements_ascend() -> Result<()> {
 
 #[test]
 fn indices_are_counted() -> Result<()> {
-    for device in devices() {
-        let _here = device.enter();
+    for (_, _here) in devices() {
         let indices = table(20, 300, 37);
         let mut expected = vec![0; 40];
         indices.iter().for_each(|index| expected[*index as usize] += 1);
@@ -92,8 +85,7 @@ fn indices_are_counted() -> Result<()> {
 
 #[test]
 fn an_index_beyond_the_counts_is_refused_and_nothing_is_written() -> Result<()> {
-    for device in devices() {
-        let _here = device.enter();
+    for (_, _here) in devices() {
         let index = SmartArray::from([0_u64, 9, 4, 2]).named("index");
         let mut counts = SmartArray::<u32, _>::full(4, 7).named("counts");
         let error = ops::bincount(&index, &mut counts).expect_err("9 is beyond");
@@ -108,8 +100,7 @@ fn an_index_beyond_the_counts_is_refused_and_nothing_is_written() -> Result<()> 
 
 #[test]
 fn exclusive_sums_are_those_of_the_elements_before() -> Result<()> {
-    for device in devices() {
-        let _here = device.enter();
+    for (_, _here) in devices() {
         for (rows, columns) in [(1, 1), (3, 5), (2, 5000), (70, 130)] {
             let table = table(rows, columns, 1000);
             let ours = SmartArray::from(table.clone());

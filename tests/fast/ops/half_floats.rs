@@ -4,7 +4,7 @@ use half::{bf16, f16};
 use resident::ops::{self, Arithmetic};
 use resident::{Result, SmartArray};
 
-use crate::{cuda, rust};
+use crate::devices;
 
 /// All values of a type of two bytes.
 fn all<T>(from_bits: fn(u16) -> T) -> Vec<T> {
@@ -71,8 +71,7 @@ pub(crate) fn arithmetic<T: Arithmetic + Into<f64>>(
 
 #[test]
 fn casts_are_to_the_nearest() -> Result<()> {
-    for device in [Some(rust()), cuda()].into_iter().flatten() {
-        let _here = device.enter();
+    for (_, _here) in devices() {
         casts(f16::from_bits, f16::from_f32)?;
         casts(bf16::from_bits, bf16::from_f32)?;
     }
@@ -81,8 +80,7 @@ fn casts_are_to_the_nearest() -> Result<()> {
 
 #[test]
 fn results_are_rounded_once() -> Result<()> {
-    for device in [Some(rust()), cuda()].into_iter().flatten() {
-        let _here = device.enter();
+    for (_, _here) in devices() {
         arithmetic(f16::from_bits, f16::from_f32)?;
         arithmetic(bf16::from_bits, bf16::from_f32)?;
     }
@@ -91,8 +89,7 @@ fn results_are_rounded_once() -> Result<()> {
 
 #[test]
 fn copies_and_gathers_keep_every_bit() -> Result<()> {
-    for device in [Some(rust()), cuda()].into_iter().flatten() {
-        let _here = device.enter();
+    for (_, _here) in devices() {
         let values = SmartArray::from(all(f16::from_bits));
         let mut copy = SmartArray::<f16, _>::uninit(1 << 16);
         ops::copy(&values, &mut copy)?;

@@ -7,16 +7,11 @@ use ndarray::{Array2, s};
 use resident::{Device, DeviceArray, Emulation, Error, Fault, Result, SmartArray, ops};
 
 use crate::part::Random;
-use crate::{PARALLEL_LEN_MIN, cuda, rust};
-
-fn devices() -> impl Iterator<Item = Device> {
-    [Some(rust()), cuda()].into_iter().flatten()
-}
+use crate::{PARALLEL_LEN_MIN, devices, rust};
 
 #[test]
 fn elements_are_read_in_row_major_order_whatever_the_layout() -> Result<()> {
-    for device in devices() {
-        let _here = device.enter();
+    for (_, _here) in devices() {
         let table = Array2::from_shape_fn((4, 6), |(i, j)| (10 * i + j) as i32);
         let ours = SmartArray::from(table.clone());
         let index = Array2::from_shape_vec((2, 3), vec![0_u64, 5, 11, 3, 3, 8]).expect("six");
@@ -41,8 +36,7 @@ fn elements_are_read_in_row_major_order_whatever_the_layout() -> Result<()> {
 
 #[test]
 fn the_last_of_several_writes_wins() -> Result<()> {
-    for device in devices() {
-        let _here = device.enter();
+    for (_, _here) in devices() {
         for len in [10, 5000] {
             let mut random = Random::new(3);
             let index: Vec<u64> = (0..len).map(|_| random.below(64) as u64).collect();
@@ -59,8 +53,7 @@ fn the_last_of_several_writes_wins() -> Result<()> {
 
 #[test]
 fn a_part_is_written_and_nothing_beside() -> Result<()> {
-    for device in devices() {
-        let _here = device.enter();
+    for (_, _here) in devices() {
         let mut table = SmartArray::<u8, _>::zeros((4, 6));
         let index = SmartArray::from([0_u64, 3, 5]);
         ops::scatter(&SmartArray::full(1, 7_u8), &index, &mut table.slice_mut(s![..;2, 1..4]))?;
@@ -95,8 +88,7 @@ fn large_reads_and_writes_use_all_cores() -> Result<()> {
 
 #[test]
 fn the_first_bad_index_is_named_and_nothing_is_written() -> Result<()> {
-    for device in devices() {
-        let _here = device.enter();
+    for (device, _here) in devices() {
         let values = SmartArray::from([1.0_f32, 2.0, 3.0]);
         let index = SmartArray::from(ndarray::arr2(&[[0_u64, 2], [3, 77]]));
         let mut out = SmartArray::<f32, _>::full((2, 2), -1.0);

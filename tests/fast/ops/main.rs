@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod compaction;
+mod devices;
 mod elementwise;
 mod half_floats;
 mod indexed;
@@ -17,15 +18,8 @@ mod sorting;
 mod sparse;
 mod split_work;
 
-use resident::{Device, Emulation};
-
-/// From this many elements on, bodies in Rust use all cores (`ops::parallel`).
-const PARALLEL_LEN_MIN: usize = if cfg!(debug_assertions) { 1 << 17 } else { 1 << 20 };
-
-/// A device that runs bodies in Rust.
-fn rust() -> Device {
-    Device::emulated(Emulation::new())
-}
+use devices::{LARGE_SIDE, PARALLEL_LEN_MIN, devices, rust, sample};
+use resident::Device;
 
 /// No device runs CUDA C in this program. The package `kernels` has these tests too, with one.
 fn cuda() -> Option<Device> {

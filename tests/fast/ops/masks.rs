@@ -2,14 +2,10 @@
 
 use half::{bf16, f16};
 use ndarray::{Array2, Axis, Zip, s};
-use resident::{Device, DeviceArray, Result, SmartArray, ops};
+use resident::{DeviceArray, Result, SmartArray, ops};
 
 use crate::part::Random;
-use crate::{cuda, rust};
-
-fn devices() -> impl Iterator<Item = Device> {
-    [Some(rust()), cuda()].into_iter().flatten()
-}
+use crate::{devices, rust};
 
 type Comparison<T> =
     fn(&SmartArray<T, ndarray::Ix2>, T, &mut SmartArray<u8, ndarray::Ix2>) -> Result<()>;
@@ -40,8 +36,7 @@ fn comparisons<T: ops::Arithmetic + ops::Right<T>>(values: &[T]) -> Result<()> {
 
 #[test]
 fn comparisons_are_rusts() -> Result<()> {
-    for device in devices() {
-        let _here = device.enter();
+    for (_, _here) in devices() {
         comparisons(&[-1.0_f32, -0.0, 0.0, 1.5, f32::INFINITY, f32::NAN])?;
     }
     let _here = rust().enter();
@@ -57,8 +52,7 @@ fn comparisons_are_rusts() -> Result<()> {
 
 #[test]
 fn parts_are_compared_and_nothing_beside_is_written() -> Result<()> {
-    for device in devices() {
-        let _here = device.enter();
+    for (_, _here) in devices() {
         let table = Array2::from_shape_fn((9, 12), |(i, j)| (i * 7 + j * 5) as i32 % 10);
         let ours = DeviceArray::from_host(&table)?;
         let mut mask = DeviceArray::<u8, _>::full((9, 12), 9)?;
@@ -76,8 +70,7 @@ fn parts_are_compared_and_nothing_beside_is_written() -> Result<()> {
 
 #[test]
 fn every_element_of_a_mask_but_0_is_true() -> Result<()> {
-    for device in devices() {
-        let _here = device.enter();
+    for (_, _here) in devices() {
         let values = [0_u8, 1, 2, 255];
         let n = values.len();
         let a = SmartArray::from(Array2::from_shape_vec((n, 1), values.to_vec()).expect("n"));
@@ -103,8 +96,7 @@ fn every_element_of_a_mask_but_0_is_true() -> Result<()> {
 
 #[test]
 fn any_all_and_counts_are_those_of_loops() -> Result<()> {
-    for device in devices() {
-        let _here = device.enter();
+    for (_, _here) in devices() {
         let mut random = Random::new(2);
         for (rows, columns) in [(3, 5), (70, 300), (1, 20_000)] {
             for one_in in [1, 5000] {
@@ -140,8 +132,7 @@ fn check_counts(table: &Array2<u8>) -> Result<()> {
 
 #[test]
 fn nan_counts_and_nothing_has_neither_any_nor_a_gap() -> Result<()> {
-    for device in devices() {
-        let _here = device.enter();
+    for (_, _here) in devices() {
         let a = SmartArray::from([f32::NAN, -0.0, 0.0]);
         assert_eq!((a.count_nonzero()?, a.any()?, a.all()?), (1, true, false));
         let nothing = SmartArray::<f32, _>::zeros((0, 3));
@@ -156,8 +147,7 @@ fn nan_counts_and_nothing_has_neither_any_nor_a_gap() -> Result<()> {
 
 #[test]
 fn products_wrap_around_and_are_those_of_rows() -> Result<()> {
-    for device in devices() {
-        let _here = device.enter();
+    for (_, _here) in devices() {
         let table = Array2::from_shape_fn((40, 700), |(i, j)| (i * 700 + j) as i64 * 2 + 3);
         let ours = DeviceArray::from_host(&table)?;
         let product = |values: ndarray::ArrayView1<'_, i64>| {

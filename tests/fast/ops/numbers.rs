@@ -3,7 +3,7 @@
 use ndarray::{Array1, Array2, Axis};
 use resident::{Result, SmartArray, ops};
 
-use crate::{PARALLEL_LEN_MIN, cuda, rust};
+use crate::{PARALLEL_LEN_MIN, cuda, devices, rust};
 
 /// Numbers of very different sizes, all above zero, so that the sum of them is the sum of their
 /// absolute values.
@@ -41,8 +41,7 @@ fn sums_are_within_the_documented_bound() -> Result<()> {
 
 #[test]
 fn sums_along_axes_are_within_the_documented_bound() -> Result<()> {
-    for device in [Some(rust()), cuda()].into_iter().flatten() {
-        let _here = device.enter();
+    for (device, _here) in devices() {
         for (rows, columns) in [(9000, 40), (40, 9000), (3, 20_000)] {
             let table = Array2::from_shape_vec((rows, columns), uneven(rows * columns).to_vec())
                 .expect("as many");
@@ -64,8 +63,7 @@ fn sums_along_axes_are_within_the_documented_bound() -> Result<()> {
 
 #[test]
 fn sums_of_negative_zeros_are_zero_as_ndarrays() -> Result<()> {
-    for device in [Some(rust()), cuda()].into_iter().flatten() {
-        let _here = device.enter();
+    for (device, _here) in devices() {
         for shape in [(1, 1), (3, 1), (1, 300), (40, 40)] {
             let zeros = Array2::<f32>::from_elem(shape, -0.0);
             let ours = SmartArray::from(zeros.clone());

@@ -3,11 +3,7 @@
 use ndarray::{Array1, Array2, s};
 use resident::{Device, Result, SmartArray, ops};
 
-use crate::{cuda, rust};
-
-fn devices() -> impl Iterator<Item = Device> {
-    [Some(rust()), cuda()].into_iter().flatten()
-}
+use crate::{LARGE_SIDE, cuda, devices, rust};
 
 /// The numbers of a device, as bits.
 fn numbers(device: &Device, seed: u64, len: usize) -> Result<[Vec<u64>; 4]> {
@@ -38,8 +34,7 @@ fn bodies_in_rust_and_in_cuda_c_give_the_same_bits() -> Result<()> {
 /// Words of Philox4x32-10 with key 0 and counter 0, which are Random123's known answers.
 #[test]
 fn uniform_numbers_are_words_of_philox() -> Result<()> {
-    for device in devices() {
-        let _here = device.enter();
+    for (_, _here) in devices() {
         let words = [0x6627_e8d5_u32, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8];
         let mut floats = SmartArray::<f32, _>::uninit(4);
         ops::random_uniform(0, &mut floats)?;
@@ -55,8 +50,7 @@ fn uniform_numbers_are_words_of_philox() -> Result<()> {
 
 #[test]
 fn a_number_depends_on_its_place_in_row_major_order_alone() -> Result<()> {
-    for device in devices() {
-        let _here = device.enter();
+    for (_, _here) in devices() {
         let mut line = SmartArray::<f32, _>::uninit(60);
         ops::random_uniform(7, &mut line)?;
         let expected = Array1::from(line.to_vec()?).into_shape_with_order((6, 10)).expect("60");
@@ -76,7 +70,7 @@ fn a_number_depends_on_its_place_in_row_major_order_alone() -> Result<()> {
 #[test]
 fn many_numbers_are_those_of_few() -> Result<()> {
     let _here = rust().enter();
-    let (rows, columns) = (1025, 1025);
+    let (rows, columns) = (LARGE_SIDE, LARGE_SIDE);
     let mut all = SmartArray::<f64, _>::uninit((rows, columns));
     let mut line = SmartArray::<f64, _>::uninit(columns * 3);
     ops::random_normal(3, &mut all)?;

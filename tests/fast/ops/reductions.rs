@@ -1,11 +1,11 @@
 //! Reductions give what ndarray gives.
 
-use ndarray::{ArrayD, Axis, IxDyn};
+use ndarray::{ArrayD, Axis, IxDyn, RemoveAxis};
 use resident::ops::{self, Number};
 use resident::{Device, Result, SmartArray};
 
 use crate::part::{Part, Random, Sample, on_device};
-use crate::{PARALLEL_LEN_MIN, cuda, rust};
+use crate::{PARALLEL_LEN_MIN, cuda, devices, rust};
 
 /// Calls `check` with random parts on a device.
 fn each_part<T: Sample>(
@@ -52,7 +52,7 @@ pub(crate) fn exact<T: Sample + Number + Ord>(
             _ => assert!(ours.min().is_err() && ours.argmax().is_err() && zero(ours.sum()?)),
         }
         for axis in (0..view.ndim()).map(Axis) {
-            let mut out = SmartArray::<T, _>::uninit(view.raw_dim().remove_axis_of(axis));
+            let mut out = SmartArray::<T, _>::uninit(view.raw_dim().remove_axis(axis));
             ops::sum_axis(&ours, axis, &mut out)?;
             let sums = view.fold_axis(axis, T::zeroed(), |sum, x| add(*sum, *x));
             assert_eq!(out.host()?.view(), sums, "{part:?} {axis:?}");
@@ -75,17 +75,6 @@ pub(crate) fn exact<T: Sample + Number + Ord>(
         }
         Ok(())
     });
-}
-
-/// The shape of an array without an axis.
-trait RemoveAxisOf {
-    fn remove_axis_of(&self, axis: Axis) -> IxDyn;
-}
-
-impl RemoveAxisOf for IxDyn {
-    fn remove_axis_of(&self, axis: Axis) -> IxDyn {
-        ndarray::RemoveAxis::remove_axis(self, axis)
-    }
 }
 
 #[test]
@@ -187,10 +176,10 @@ fn products_norms_and_means_are_those_of_ndarray() {
                 let Some(means) = view.mean_axis(axis) else { continue };
                 let mut out = SmartArray::<f32, _>::uninit(means.raw_dim());
                 ops::mean_axis(&ours, axis, &mut out)?;
-                assert!(out.iter_near(&means)?, "{part:?} {axis:?}");
+                assert!(all_near(&out, &means)?, "{part:?} {axis:?}");
                 ops::norm_l2_axis(&ours, axis, &mut out)?;
                 let norms = view.map_axis(axis, |line| line.dot(&line).sqrt());
-                assert!(out.iter_near(&norms)?, "{part:?} {axis:?}");
+                assert!(all_near(&out, &norms)?, "{part:?} {axis:?}");
             }
             Ok(())
         });
@@ -202,21 +191,14 @@ fn products_norms_and_means_are_those_of_ndarray() {
 }
 
 /// Whether an array is nearly another.
-trait IterNear {
-    fn iter_near(&self, expected: &ArrayD<f64>) -> Result<bool>;
-}
-
-impl IterNear for SmartArray<f32, IxDyn> {
-    fn iter_near(&self, expected: &ArrayD<f64>) -> Result<bool> {
-        let found = self.to_vec()?;
-        Ok(found.iter().zip(expected).all(|(found, expected)| near(f64::from(*found), *expected)))
-    }
+fn all_near(found: &SmartArray<f32, IxDyn>, expected: &ArrayD<f64>) -> Result<bool> {
+    let mut pairs = found.to_vec()?.into_iter().zip(expected);
+    Ok(pairs.all(|(found, expected)| near(f64::from(found), *expected)))
 }
 
 #[test]
 fn means_and_norms_of_integers_are_real() -> Result<()> {
-    for device in [Some(rust()), cuda()].into_iter().flatten() {
-        let _here = device.enter();
+    for (_, _here) in devices() {
         let xs = SmartArray::from([200_u8, 200, 200, 201]);
         assert_eq!((xs.mean()?, xs.sum()?), (200.25, 33));
         assert_eq!(SmartArray::from([-3_i32, 4]).norm_l2()?, 5.0);
@@ -226,8 +208,7 @@ fn means_and_norms_of_integers_are_real() -> Result<()> {
 
 #[test]
 fn nan_is_the_least_and_the_most_as_in_numpy() -> Result<()> {
-    for device in [Some(rust()), cuda()].into_iter().flatten() {
-        let _here = device.enter();
+    for (_, _here) in devices() {
         for len in [5, 700, 20_000] {
             let mut xs = vec![1.0_f32; len];
             xs[len / 2] = f32::NAN;
@@ -261,8 +242,7 @@ fn device_arrays_have_the_methods_too() -> Result<()> {
 
 #[test]
 fn broadcast_views_count_each_repetition() -> Result<()> {
-    for device in [Some(rust()), cuda()].into_iter().flatten() {
-        let _here = device.enter();
+    for (_, _here) in devices() {
         let row = SmartArray::from([1, 2, 3]);
         let table = row.broadcast((4, 3))?;
         assert_eq!((table.sum()?, table.argmax()?), (24, 2));

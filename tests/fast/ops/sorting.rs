@@ -3,14 +3,10 @@
 use std::cmp::Ordering;
 
 use ndarray::{Array2, Axis, Ix2, s};
-use resident::{Device, DeviceArray, Result, SmartArray, ops};
+use resident::{DeviceArray, Result, SmartArray, ops};
 
 use crate::part::Random;
-use crate::{cuda, rust};
-
-fn devices() -> impl Iterator<Item = Device> {
-    [Some(rust()), cuda()].into_iter().flatten()
-}
+use crate::{LARGE_SIDE, PARALLEL_LEN_MIN, devices, rust};
 
 /// Few different numbers, some of them NaN, zeros of both signs and infinite.
 fn table(rows: usize, columns: usize) -> Array2<f32> {
@@ -51,8 +47,7 @@ fn expected_rows(table: &Array2<f32>) -> Vec<u32> {
 
 #[test]
 fn rows_of_all_lengths_are_sorted_and_equal_elements_keep_their_order() -> Result<()> {
-    for device in devices() {
-        let _here = device.enter();
+    for (_, _here) in devices() {
         for (rows, columns) in
             [(1, 1), (3, 2), (4, 15), (2, 16), (5, 17), (1, 32), (3, 33), (2, 1000), (0, 4), (4, 0)]
         {
@@ -70,8 +65,7 @@ fn rows_of_all_lengths_are_sorted_and_equal_elements_keep_their_order() -> Resul
 
 #[test]
 fn parts_are_sorted_and_nothing_beside() -> Result<()> {
-    for device in devices() {
-        let _here = device.enter();
+    for (_, _here) in devices() {
         let whole = table(40, 50);
         let mut ours = DeviceArray::from_host(&whole)?;
         ops::sort(&mut ours.slice_mut(s![1..30;3, 2..40;-2]))?;
@@ -94,7 +88,7 @@ fn parts_are_sorted_and_nothing_beside() -> Result<()> {
 #[test]
 fn many_elements_are_sorted_by_all_cores() -> Result<()> {
     let _here = rust().enter();
-    for (rows, columns) in [(1, (1 << 20) + 7), (1030, 1030)] {
+    for (rows, columns) in [(1, PARALLEL_LEN_MIN + 7), (LARGE_SIDE, LARGE_SIDE)] {
         let mut random = Random::new(9);
         let table = Array2::from_shape_simple_fn((rows, columns), || random.below(1 << 20) as u32);
         let mut ours = SmartArray::from(table.clone());
@@ -137,8 +131,7 @@ fn every_type_is_sorted() -> Result<()> {
         each!(f32, f64, i32, i64, u32, u64, u8);
     }
     // What NVRTC compiles has other types too.
-    for device in devices() {
-        let _here = device.enter();
+    for (_, _here) in devices() {
         each!(f64, u8);
         let mut signed = SmartArray::from([3_i64, i64::MIN, -1, i64::MAX]);
         ops::sort(&mut signed)?;

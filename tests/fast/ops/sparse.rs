@@ -1,14 +1,10 @@
 //! Products of sparse matrices, beside those of tables with zeros.
 
 use ndarray::{Array1, Array2, s};
-use resident::{Device, DeviceArray, Error, Result, SmartArray, ops};
+use resident::{DeviceArray, Error, Result, SmartArray, ops};
 
 use crate::part::Random;
-use crate::{cuda, rust};
-
-fn devices() -> impl Iterator<Item = Device> {
-    [Some(rust()), cuda()].into_iter().flatten()
-}
+use crate::{PARALLEL_LEN_MIN, devices, rust};
 
 /// A matrix, and the same as a table.
 struct Matrix {
@@ -37,8 +33,7 @@ fn matrix(rows: usize, width: usize, longest: usize) -> Matrix {
 
 #[test]
 fn products_are_those_of_tables() -> Result<()> {
-    for device in devices() {
-        let _here = device.enter();
+    for (_, _here) in devices() {
         for (rows, width, longest) in [(1, 1, 1), (7, 5, 3), (40, 60, 30), (33, 9, 0)] {
             let Matrix { starts, columns, values, table } = matrix(rows, width, longest);
             let wide =
@@ -62,8 +57,7 @@ fn products_are_those_of_tables() -> Result<()> {
 
 #[test]
 fn parts_and_device_arrays_are_operands() -> Result<()> {
-    for device in devices() {
-        let _here = device.enter();
+    for (_, _here) in devices() {
         let Matrix { starts, columns, values, table } = matrix(12, 8, 5);
         let starts = DeviceArray::from_host(&Array1::from(starts))?;
         let mut spread = Array1::<i64>::zeros(2 * values.len());
@@ -86,7 +80,7 @@ fn parts_and_device_arrays_are_operands() -> Result<()> {
 #[test]
 fn many_entries_are_multiplied_by_all_cores() -> Result<()> {
     let _here = rust().enter();
-    let (rows, width, of_row) = (1 << 12, 1000, 260);
+    let (rows, width, of_row) = (PARALLEL_LEN_MIN >> 8, 1000, 260);
     let starts: Vec<u32> = (0..=rows as u32).map(|row| row * of_row).collect();
     let columns: Vec<u32> =
         (0..rows as u32 * of_row).map(|n| n.wrapping_mul(7919) % width).collect();
@@ -119,8 +113,7 @@ const BAD: [(&[u32], &[u32], &str); 6] = [
 
 #[test]
 fn bad_indices_are_refused_and_nothing_is_written() -> Result<()> {
-    for device in devices() {
-        let _here = device.enter();
+    for (_, _here) in devices() {
         for (starts, columns, words) in BAD {
             let starts = SmartArray::from(starts.to_vec()).named("starts");
             let columns = SmartArray::from(columns.to_vec()).named("columns");

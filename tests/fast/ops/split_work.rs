@@ -32,12 +32,13 @@ const LONG_LINES: [&[usize]; 3] =
 
 /// Tables for all cores: few long rows, many short ones, and rows side by side that are too many
 /// for one task.
-const LARGE_TABLES: [&[usize]; 5] = [
+const LARGE_TABLES: [&[usize]; 6] = [
     &[2, PARALLEL_LEN_MIN],
     &[3, 2, PARALLEL_LEN_MIN / 6 + 1],
     &[8, PARALLEL_LEN_MIN / 8 + 1],
-    &[4097, 257],
-    &[1 << 14, 65],
+    &[4097, if cfg!(debug_assertions) { 33 } else { 257 }],
+    &[300, if cfg!(debug_assertions) { 513 } else { 5000 }],
+    &[1 << 14, if cfg!(debug_assertions) { 9 } else { 65 }],
 ];
 
 /// How the elements lie in memory.

@@ -5,6 +5,8 @@ support::record_launches!();
 
 #[path = "../../fast/ops/compaction.rs"]
 mod compaction;
+#[path = "../../fast/ops/devices.rs"]
+mod devices;
 #[path = "../../fast/ops/elementwise.rs"]
 mod elementwise;
 mod elementwise_texts;
@@ -33,15 +35,8 @@ mod sparse;
 #[cfg(all(target_os = "linux", feature = "cuda"))]
 mod stand_in;
 
+use devices::{LARGE_SIDE, PARALLEL_LEN_MIN, devices, rust, sample};
 use resident::{Device, Emulation};
-
-/// From this many elements on, bodies in Rust use all cores (`ops::parallel`).
-const PARALLEL_LEN_MIN: usize = if cfg!(debug_assertions) { 1 << 17 } else { 1 << 20 };
-
-/// A device that runs bodies in Rust.
-fn rust() -> Device {
-    Device::emulated(Emulation::new())
-}
 
 /// A device that runs CUDA C.
 fn cuda() -> Option<Device> {

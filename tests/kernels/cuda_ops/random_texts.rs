@@ -4,9 +4,9 @@
 use resident::ops::Elementwise;
 use resident::{Device, In, Out, Result, SmartArray};
 
-use crate::cuda;
 use crate::elementwise_texts::checked;
 use crate::part::Random;
+use crate::{cuda, sample};
 
 /// A value with one of the types of texts.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -325,6 +325,10 @@ fn examples(index: usize) -> Inputs {
     let mut random = Random::new(index as u64 + 1);
     let bits = random.next();
     let pick = |count: usize| index % count;
+    // The next below the least `int`, and numbers near other ends.
+    let (nan, inf, below_i32) = (f32::NAN, f32::INFINITY, -2_147_483_904.0);
+    let (nan64, inf64, above_u32, near_i32) =
+        (f64::NAN, f64::INFINITY, 4_294_967_295.5, -2_147_483_648.5);
     [
         U8([0, 1, 255, 128, bits as u8][pick(5)]),
         I32([i32::MIN, -1, 0, 1, i32::MAX, bits as i32, 31, -7][pick(8)]),
@@ -332,44 +336,12 @@ fn examples(index: usize) -> Inputs {
         I64([-1, i64::MIN, 0, i64::MAX, (bits << 16) as i64, 63, 5, -100, 1, 1 << 40, 2][pick(11)]),
         U64([u64::MAX, 0, bits, 1, 64, 1 << 63, 7, 3, 1000, 65, 31, 12, 99][pick(13)]),
         F32([
-            0.0,
-            -1.5,
-            1e30,
-            f32::NAN,
-            f32::INFINITY,
-            -1e20,
-            2.5,
-            255.5,
-            3e9,
-            -0.75,
-            1e-40,
-            0.5,
-            -2147483904.0,
-            16777217.0,
-            100.25,
-            7.0,
-            -3.5,
+            0.0, -1.5, 1e30, nan, inf, -1e20, 2.5, 255.5, 3e9, -0.75, 1e-40, 0.5, below_i32,
+            16777217.0, 100.25, 7.0, -3.5,
         ][pick(17)]),
         F64([
-            1e300,
-            -0.0,
-            f64::NAN,
-            2.5,
-            -1e19,
-            1.8e19,
-            f64::NEG_INFINITY,
-            4294967295.5,
-            -2.0,
-            0.1,
-            1e-310,
-            255.99,
-            -2147483648.5,
-            9.3e18,
-            3.0,
-            -0.5,
-            1e10,
-            6.0,
-            1.5,
+            1e300, -0.0, nan64, 2.5, -1e19, 1.8e19, -inf64, above_u32, -2.0, 0.1, 1e-310, 255.99,
+            near_i32, 9.3e18, 3.0, -0.5, 1e10, 6.0, 1.5,
         ][pick(19)]),
     ]
 }
@@ -455,11 +427,11 @@ fn check(case: u64, devices: &[Device]) -> Result<()> {
 #[test]
 fn random_expressions_are_rusts() -> Result<()> {
     let Some(device) = cuda() else { return Ok(()) };
-    (0..15).try_for_each(|case| check(case, std::slice::from_ref(&device)))
+    (0..sample(3, 15)).try_for_each(|case| check(case, std::slice::from_ref(&device)))
 }
 
 #[test]
 fn random_expressions_are_rusts_where_they_are_checked() -> Result<()> {
     let Some(device) = checked() else { return Ok(()) };
-    (100..103).try_for_each(|case| check(case, std::slice::from_ref(&device)))
+    (100..sample(101, 103)).try_for_each(|case| check(case, std::slice::from_ref(&device)))
 }

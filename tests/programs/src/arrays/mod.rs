@@ -20,8 +20,8 @@ mod smart;
 mod value;
 mod whole;
 
+use crate::List;
 use arbitrary::{Arbitrary, Unstructured};
-use resident_core::programs::List;
 
 use lab::Lab;
 use machine::Machine;

@@ -3,7 +3,7 @@
 
 use arbitrary::Arbitrary;
 
-use crate::coherence::Span;
+use resident_core::coherence::Span;
 
 /// A span as drawn at random; `narrow` makes its numbers small, so that two spans often overlap.
 #[derive(Arbitrary, Clone, Copy, Debug)]

@@ -1,21 +1,20 @@
 //! Programs over the coherence core, compared with models that contain only cells and bytes.
 
-mod list;
 mod map;
 mod memory;
-pub mod replay;
 mod space;
 mod spans;
 
 use arbitrary::Arbitrary;
 
-use crate::Access;
-use crate::coherence::{ConstantId, Location, LossId};
-pub use list::List;
 use map::{Change, Table};
 use memory::{Memory, Start};
+use resident_core::Access;
+use resident_core::coherence::{ConstantId, Location, LossId};
 use space::{Box, Space};
 use spans::WideSpan;
+
+use crate::List;
 
 /// The number of operations of one program that run.
 const OPERATIONS_MAX: usize = 80;
@@ -98,20 +97,5 @@ impl Run {
             CoreOperation::Change { part, change } => self.table.change(space, part, *change),
             CoreOperation::Spans { one, other } => spans::check(*one, *other),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Program, replay};
-
-    #[test]
-    fn kept_programs_over_the_core_go_well() {
-        replay::kept("coherence_ops", Program::run);
-    }
-
-    #[test]
-    fn random_programs_over_the_core_go_well() {
-        replay::random(1_500, 400, Program::run);
     }
 }

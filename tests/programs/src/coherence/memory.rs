@@ -4,8 +4,8 @@
 use arbitrary::Arbitrary;
 
 use super::space::{Box, Mask, Space};
-use crate::Access;
-use crate::coherence::{
+use resident_core::Access;
+use resident_core::coherence::{
     Coherence, ConstantId, Content, CopyCosts, Holders, Location, LocationSet, LossId, PlannedCopy,
     Region, Source, Undefined, UndefinedRead,
 };

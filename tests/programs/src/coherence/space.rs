@@ -2,7 +2,7 @@
 
 use arbitrary::Arbitrary;
 
-use crate::coherence::{Region, Span};
+use resident_core::coherence::{Region, Span};
 
 /// The maximum number of axes in a program. The core handles each axis alike, so three axes
 /// exercise all of it.

@@ -3,7 +3,7 @@
 use arbitrary::Arbitrary;
 
 use super::space::{Box, Mask, Space};
-use crate::coherence::{Region, RegionMap};
+use resident_core::coherence::{Region, RegionMap};
 
 /// A change to the values in a box.
 #[derive(Arbitrary, Clone, Copy, Debug)]
