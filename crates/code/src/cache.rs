@@ -53,9 +53,14 @@ impl DiskCache {
         Self { folder: None }
     }
 
+    /// The folder, for other files beside the code, if only this process's user can write to it.
+    pub fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref().filter(|folder| is_private(folder))
+    }
+
     /// The code under this key.
     pub fn get<const N: usize>(&self, key: &[u8]) -> Option<Parts<N>> {
-        let folder = self.folder.as_deref().filter(|folder| is_private(folder))?;
+        let folder = self.folder()?;
         decode(&fs::read(folder.join(file_name(key))).ok()?, key)
     }
 

@@ -23,12 +23,3 @@ RESIDENT_OF_TWO(fmin) RESIDENT_OF_TWO(fmod) RESIDENT_OF_TWO(hypot) RESIDENT_OF_T
 RESIDENT_OF_TWO(remainder) RESIDENT_OF_TWO(nextafter)
 #undef RESIDENT_OF_ONE
 #undef RESIDENT_OF_TWO
-
-// Where functions, launch bounds and variables of a source are looked for, these stay.
-#ifdef RESIDENT_OUTLINE
-#undef __device__
-#undef __global__
-#undef __host__
-#undef __launch_bounds__
-#undef __managed__
-#endif

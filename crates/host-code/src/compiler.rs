@@ -7,10 +7,10 @@ use std::sync::OnceLock;
 use super::advice::advice;
 use super::headers::Headers;
 use super::launch_bounds;
+use super::precompiled::{self, PrecompiledHeader};
 use super::processor;
 use super::refusals::preprocessed::{self, Preprocessed};
 use super::refusals::strictness;
-use super::sanitizer::gaps::with_gaps;
 use super::temporary_files::{TemporaryFile, unusable};
 use super::translation::{Translation, include_option};
 use resident_backend::environment;
@@ -43,46 +43,6 @@ const OPTIONS: [&str; 13] = [
     "-Werror=vla",
 ];
 
-/// Options for code that is checked while it runs: each access of the source is announced, as it
-/// stands there.
-const CHECKED_OPTIONS: [&str; 8] = [
-    "-S",
-    "-O2",
-    "-fno-optimize-sibling-calls",
-    "-fno-delete-null-pointer-checks",
-    "-fno-tree-vectorize",
-    "-fno-tree-slp-vectorize",
-    "-fsanitize=thread",
-    "-fsanitize=integer-divide-by-zero",
-];
-
-/// More of them, in the spelling of GCC and of Clang.
-const CHECKED_OPTIONS_GCC: [&str; 8] = [
-    // Accesses and functions stay where the source has them.
-    "-fno-ipa-sra",
-    "-fno-ipa-icf",
-    "-fno-store-merging",
-    // Two calls of one function stay two, with a line each.
-    "-fno-crossjumping",
-    "-fno-tree-tail-merge",
-    // A loop that goes beyond an array's end must do so.
-    "-fno-aggressive-loop-optimizations",
-    "--param=tsan-instrument-func-entry-exit=0",
-    "--param=tsan-distinguish-volatile=1",
-];
-const CHECKED_OPTIONS_CLANG: [&str; 6] = [
-    "-mllvm",
-    "-tsan-instrument-func-entry-exit=0",
-    "-mllvm",
-    "-tsan-distinguish-volatile=1",
-    // A race has two writes then, but contents that are missing are read.
-    "-mllvm",
-    "-tsan-instrument-read-before-write=1",
-];
-
-/// Defines the functions that checked code calls for atomic operations (`hooks.hpp`).
-const ATOMIC_HOOKS: &str = "-DRESIDENT_ATOMIC_HOOKS";
-
 /// Pointers may wrap, as they do on a GPU. Without it GCC does not see that `p[i - 1]` and
 /// `p[i + 1]` of consecutive threads are consecutive.
 const WRAPPING_POINTERS: &str = "-fwrapv-pointer";
@@ -92,9 +52,9 @@ const STACK_CLASH_PROTECTION: &str = "-fstack-clash-protection";
 
 /// Options of the linker.
 #[cfg(target_os = "linux")]
-const LINKING: [&str; 2] = [NOTHING_MISSING, KEPT_RELOCATIONS];
+pub(super) const LINKING: [&str; 2] = [NOTHING_MISSING, KEPT_RELOCATIONS];
 #[cfg(not(target_os = "linux"))]
-const LINKING: [&str; 0] = [];
+pub(super) const LINKING: [&str; 0] = [];
 
 /// A division by zero is made, and does not end the process.
 const DIVISIONS_STAY: &str = "-fno-isolate-erroneous-paths-dereference";
@@ -176,7 +136,7 @@ impl Compiler {
 
     /// What of the compiler decides over the code.
     pub fn key(&self) -> Vec<u8> {
-        let checked = [&CHECKED_OPTIONS[..], self.checked_options()].concat();
+        let checked = self.checked_options();
         let options = [&OPTIONS[..], &LINKING, &self.options, &checked];
         let options = options.concat().join(" ");
         [self.program.as_encoded_bytes(), b"\0", self.version.as_bytes(), options.as_bytes(), b"\0"]
@@ -185,15 +145,51 @@ impl Compiler {
 
     /// Compiles. The error contains the compiler's log.
     pub fn compile(&self, translation: &Translation) -> Result<Vec<u8>, String> {
+        match precompiled::header(self, translation) {
+            None => self.compile_behind(None, translation),
+            Some(header) => self.compile_behind_either(&header, translation),
+        }
+    }
+
+    /// Compiles behind precompiled headers or, if they may be the reason why that fails, behind
+    /// their text.
+    pub(super) fn compile_behind_either(
+        &self,
+        header: &PrecompiledHeader,
+        translation: &Translation,
+    ) -> Result<Vec<u8>, String> {
+        self.compile_behind(Some(header), translation).or_else(|log| {
+            if !header.may_have_caused(&log) {
+                return Err(log);
+            }
+            let compiled = self.compile_behind(None, translation);
+            if compiled.is_ok() {
+                header.give_up();
+            }
+            compiled
+        })
+    }
+
+    /// Compiles behind the headers: precompiled ones, or their text.
+    fn compile_behind(
+        &self,
+        precompiled: Option<&PrecompiledHeader>,
+        translation: &Translation,
+    ) -> Result<Vec<u8>, String> {
         let not_used = |fault: std::io::Error| unusable(&fault.to_string());
         let source = TemporaryFile::new("cpp")?;
         let output = TemporaryFile::new("so")?;
-        source.fill(translation.text(&[]).as_bytes())?;
+        let before = if precompiled.is_some() { "" } else { translation.headers() };
+        let fill =
+            |hidden: &[_]| source.fill([before, &translation.text(hidden)].concat().as_bytes());
+        fill(&[])?;
         let write = || Headers::write(translation.missing_headers());
         let headers = translation.has_headers.then(write).transpose().map_err(not_used)?;
         // Before the folders of a CUDA toolkit.
         let folders = headers.iter().map(|headers| include_option(&headers.folder));
-        let options: Vec<OsString> = folders.chain(translation.options().iter().cloned()).collect();
+        let first = precompiled.into_iter().flat_map(|header| header.options());
+        let others = translation.options().iter().cloned();
+        let options: Vec<OsString> = first.chain(folders).chain(others).collect();
         if translation.is_strict()
             && let Some(preprocessed) = self.preprocessed(&source, &options, translation)
         {
@@ -201,42 +197,16 @@ impl Compiler {
             fault.map_or(Ok(()), Err)?;
             let hidden = launch_bounds::hidden(&preprocessed.text);
             if !hidden.is_empty() {
-                source.fill(translation.text(&hidden).as_bytes())?;
+                fill(&hidden)?;
             }
         }
         let refused = |log: String| self.refusal(&log, translation);
         if translation.is_checked() {
-            // Linked in a second step, so that the compiler does not add its own sanitizer.
-            let assembly = TemporaryFile::new("s")?;
-            let text = self.checked(&source, &assembly, &options, translation)?;
-            assembly.fill(with_gaps(&text).as_bytes())?;
-            self.run(&assembly, &output, &[], &LINKING).map_err(refused)?;
+            self.run_checked(&source, &output, &options).map_err(refused)?;
         } else {
             self.run(&source, &output, &options, &LINKING).map_err(refused)?;
         }
         std::fs::read(&output.path).map_err(not_used)
-    }
-
-    /// The assembly of checked code. The functions that it calls for atomic operations are there if
-    /// the source seems to have some. If it turns out to call them without, it is compiled again.
-    fn checked(
-        &self,
-        source: &TemporaryFile,
-        assembly: &TemporaryFile,
-        options: &[OsString],
-        translation: &Translation,
-    ) -> Result<String, String> {
-        let compiled = |more: &[&str]| {
-            let checked = [&CHECKED_OPTIONS[..], self.checked_options(), more].concat();
-            self.run(source, assembly, options, &checked)
-                .map_err(|log| self.refusal(&log, translation))?;
-            std::fs::read_to_string(&assembly.path).map_err(|fault| unusable(&fault.to_string()))
-        };
-        if translation.source().contains("atomic") {
-            return compiled(&[ATOMIC_HOOKS]);
-        }
-        let text = compiled(&[])?;
-        if calls_atomic_hooks(&text) { compiled(&[ATOMIC_HOOKS]) } else { Ok(text) }
     }
 
     /// The preprocessed source. If the source does not get so far, the compiler says why later.
@@ -246,8 +216,11 @@ impl Compiler {
         options: &[OsString],
         translation: &Translation,
     ) -> Option<Preprocessed> {
-        let mut command = Command::new(&self.program);
-        command.args(&OPTIONS[..1]).arg("-E").args(options).arg(preprocessed::OPTION);
+        let mut command = self.command();
+        if translation.is_checked() {
+            command.args(self.checked_options());
+        }
+        command.arg("-E").args(options).arg(preprocessed::OPTION);
         let output = command.arg(&source.path).output().ok()?;
         let text = String::from_utf8_lossy(&output.stdout);
         output.status.success().then(|| Preprocessed::of(&text, translation.file()))
@@ -260,12 +233,19 @@ impl Compiler {
         format!("{advice}{} refuses the source, correct it:\n{log}", self.version)
     }
 
-    /// The options for checked code that this compiler has.
-    fn checked_options(&self) -> &'static [&'static str] {
-        match self.family {
-            Family::Clang(_) => &CHECKED_OPTIONS_CLANG,
-            Family::Gcc(_) | Family::Other => &CHECKED_OPTIONS_GCC,
-        }
+    /// The compiler with the options for every source.
+    pub(super) fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(OPTIONS).args(&self.options);
+        command
+    }
+
+    pub(super) fn is_gcc(&self) -> bool {
+        matches!(self.family, Family::Gcc(_))
+    }
+
+    pub(super) fn is_clang(&self) -> bool {
+        matches!(self.family, Family::Clang(_))
     }
 
     /// Runs the compiler. The error is its log.
@@ -276,8 +256,8 @@ impl Compiler {
         options: &[OsString],
         more_options: &[&str],
     ) -> Result<(), String> {
-        let mut command = Command::new(&self.program);
-        command.args(OPTIONS).args(&self.options).args(options).args(more_options);
+        let mut command = self.command();
+        command.args(options).args(more_options);
         command.arg("-o").arg(&to.path).arg(&from.path).arg("-lm");
         let ran = command.output();
         let ran = ran.map_err(|fault| format!("{} cannot be run: {fault}", self.version))?;
@@ -286,13 +266,6 @@ impl Compiler {
         }
         Err(String::from_utf8_lossy(&ran.stderr).into_owned())
     }
-}
-
-/// Whether assembly calls functions of the thread sanitizer for atomic operations. Those for fences
-/// have no number of bits.
-fn calls_atomic_hooks(assembly: &str) -> bool {
-    let mut behind = assembly.split("__tsan_atomic").skip(1);
-    behind.any(|rest| rest.starts_with(|letter: char| letter.is_ascii_digit()))
 }
 
 impl Family {

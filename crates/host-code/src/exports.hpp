@@ -17,6 +17,13 @@ resident_host_of_thread() {
 #endif
 }
 
+#ifdef RESIDENT_SANITIZE
+/// For the functions of `hooks.hpp`.
+extern "C" RESIDENT_UNCHECKED __attribute__((visibility("hidden"))) void resident_host_may_wait() {
+    resident::host::may_wait();
+}
+#endif
+
 #if defined(__linux__)
 // The linker defines both.
 extern "C" const char __ehdr_start __attribute__((visibility("hidden")));

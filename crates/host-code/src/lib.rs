@@ -4,6 +4,8 @@
 //! | file | purpose |
 //! |---|---|
 //! | `compiler`, `processor`, `advice` | the C++ compiler: which one, its options, its log |
+//! | `checked_code` | how it compiles code that announces each access |
+//! | `precompiled`, `kept_code` | the headers, precompiled; what was compiled before |
 //! | `translation` | the source with the headers around it; dynamic shared memory |
 //! | `declared_kernels` | the kernels that a source declares, for errors |
 //! | `cuda_on_host.hpp`, `mathematics.hpp`, `packed_integers.hpp` | what CUDA C has beyond C++17 |
@@ -12,7 +14,7 @@
 //! | `static_shared` | the static shared memory that a kernel uses |
 //! | `exports.hpp` | what is called |
 //! | `variables`, `library_variable`, `symbols` | the variables of a library; their names |
-//! | `refusals`, `ambiguous.hpp` | what is not there, or what NVRTC refuses |
+//! | `refusals`, `ambiguous.hpp`, `outline.hpp` | what is not there, or what NVRTC refuses |
 //! | `headers`, `cuda_fp16.h`, `cuda_bf16.h`, `cooperative_groups.h` | headers of CUDA's |
 //! | `library`, `temporary_files` | a loaded library; the files of compiler and loader |
 //! | `runtime`, `waiting` | the functions that the compiled code calls; how a thread waits |
@@ -28,11 +30,13 @@
 mod advice;
 mod block;
 mod body;
+mod checked_code;
 pub mod compiler;
 mod declared_kernels;
 mod faults;
 mod fiber;
 mod headers;
+mod kept_code;
 mod kernel_list;
 mod launch_bounds;
 mod launch_timeout;
@@ -41,6 +45,7 @@ mod library_variable;
 mod meetings;
 mod output;
 pub mod parallel;
+mod precompiled;
 mod processor;
 mod refusals;
 pub mod runtime;
@@ -57,7 +62,7 @@ mod waiting_loops;
 mod work;
 
 use std::path::Path;
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use self::body::CompiledBody;
 use self::compiler::Compiler;
@@ -67,7 +72,6 @@ use self::library_variable::VariableOfLibrary;
 pub use self::output::{OutputListener, set_listener};
 use self::translation::{Checks, Translation};
 use resident_backend::{GpuCode, GpuSource, KernelBody, LoadError, ModuleVariable, Program};
-use resident_code::cache::DiskCache;
 use resident_code::late_instance::came_late;
 use resident_code::once::OncePerKey;
 use resident_code::variable_names::name_in_source;
@@ -96,11 +100,6 @@ impl Libraries {
         Self { loaded: OncePerKey::new(), findings }
     }
 }
-
-/// The code that this process has compiled or read from disk.
-static IMAGES: LazyLock<OncePerKey<Vec<u8>, Vec<u8>>> = LazyLock::new(OncePerKey::new);
-
-static DISK: LazyLock<DiskCache> = LazyLock::new(DiskCache::from_environment);
 
 /// Compiles a program for the host if necessary, loads it, and compares the parameters with the
 /// signature.
@@ -216,8 +215,7 @@ impl Module<'_> {
     }
 }
 
-/// The code of a translation, from memory or from disk, or compiled now. What depends on other
-/// files is compiled for each device.
+/// The code of a translation. What depends on other files is compiled for each device.
 fn image(
     compiler: &Compiler,
     translation: &Translation,
@@ -226,14 +224,7 @@ fn image(
     if !translation.is_self_contained {
         return compiler.compile(translation).map(Arc::new);
     }
-    IMAGES.get_or_make(key.to_vec(), || match DISK.get(key) {
-        Some([image]) => Ok(image),
-        None => {
-            let image = compiler.compile(translation)?;
-            DISK.put(key, &[&image]);
-            Ok(image)
-        }
-    })
+    kept_code::get_or_compile(key.to_vec(), || compiler.compile(translation))
 }
 
 /// The text of a source, and the file that it is in.

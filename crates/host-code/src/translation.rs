@@ -22,6 +22,9 @@ const CUDA_ON_HOST: &str = include_str!("cuda_on_host.hpp");
 const MATHEMATICS: &str = include_str!("mathematics.hpp");
 const PACKED_INTEGERS: &str = include_str!("packed_integers.hpp");
 
+/// What the preprocessor leaves as it is where a source is looked through.
+const OUTLINE: &str = include_str!("outline.hpp");
+
 /// What is ambiguous in CUDA C.
 const AMBIGUOUS: &str = include_str!("ambiguous.hpp");
 
@@ -41,10 +44,15 @@ pub enum Checks {
 /// The list of the source's kernels.
 const KERNELS: &str = include_str!("kernels.hpp");
 
+/// As in CUDA C, `a * b + c` is rounded twice unless the options say otherwise.
+pub(super) const NO_CONTRACTION: &str = "-ffp-contract=off";
+
 /// The text for the compiler, and its options.
 #[derive(Debug)]
 pub struct Translation {
-    /// What stands before the source, the source, and what stands behind it.
+    /// The headers, which are the same for all sources.
+    headers: String,
+    /// What of this source stands behind them, the source, and what stands behind it.
     parts: [String; 3],
     /// The name expressions of kernels, which are listed behind the source.
     expressions: Vec<Arc<str>>,
@@ -98,14 +106,14 @@ impl Translation {
         };
         let mut dynamic_arrays = Vec::new();
         let replaced = with_shared_memory(&listed, &mut dynamic_arrays);
-        let (before, behind) = (before(text, checks), behind(checks)?);
         let others = entries.unwrap_or_default().iter();
         let is_left_out = |entry: &str| LeftOut::named_in(&left_out, entry).is_some();
         let others = others.filter(|entry| !names.iter().any(|name| **name == ***entry));
         let others = others.filter(|entry| !is_left_out(entry));
         let expressions = others.cloned().collect();
         Ok(Self {
-            parts: [before, replaced, behind],
+            headers: headers_before(checks),
+            parts: [before(text), replaced, behind()?],
             expressions,
             bounded_templates,
             options: options(program, path, checks)?,
@@ -125,14 +133,24 @@ impl Translation {
         })
     }
 
-    /// The text for the compiler, in which kernels have these launch bounds.
+    /// Whether an option includes a file before all others.
+    pub(super) fn includes_before(&self) -> bool {
+        self.options.iter().any(|option| option == "-include")
+    }
+
+    /// What stands before all sources.
+    pub(super) fn headers(&self) -> &str {
+        &self.headers
+    }
+
+    /// The text for the compiler behind the headers, in which kernels have these launch bounds.
     pub(super) fn text(&self, hidden: &[HiddenBounds]) -> String {
         let [before, source, behind] = &self.parts;
         let source = launch_bounds::with_hidden(source, hidden);
         let source = prelude::from_line_1(&source, &self.file);
         let expressions = self.listed_expressions(hidden);
         format!(
-            "{before}#define RESIDENT_IN_SOURCE 1\n{source}\n#undef RESIDENT_IN_SOURCE\n\
+            "\n{before}#define RESIDENT_IN_SOURCE 1\n{source}\n#undef RESIDENT_IN_SOURCE\n\
              {expressions}{behind}"
         )
     }
@@ -194,8 +212,10 @@ impl Translation {
         let options = self.options.join(OsStr::new("\0"));
         let options = options.as_encoded_bytes();
         let parts = self.parts.join("\0");
+        let hooks = if self.is_checked() { sanitizer::HOOKS } else { "" };
         let strict = [u8::from(self.is_strict)];
-        [options, b"\0\0", parts.as_bytes(), headers.as_bytes(), b"\0", &strict].concat()
+        let texts = [&*self.headers, &parts, &headers, hooks].join("\0");
+        [options, b"\0\0", texts.as_bytes(), b"\0", &strict].concat()
     }
 }
 
@@ -205,12 +225,26 @@ fn plain(entry: &str) -> &str {
     name.rsplit("::").next().unwrap_or(name).trim()
 }
 
-/// What stands before a source.
-fn before(text: &str, checks: Checks) -> String {
+/// What stands before all sources.
+fn headers_before(checks: Checks) -> String {
     let (calls, fast_path) = match checks {
         Checks::On => (sanitizer::CALLS_HEADER, sanitizer::FAST_PATH_HEADER),
         Checks::Off => ("", ""),
     };
+    format!(
+        "#line 1 \"calls.hpp\"\n{calls}\n#line 1 \"fast_path.hpp\"\n{fast_path}\n\
+         #line 1 \"cuda_on_host.hpp\"\n{CUDA_ON_HOST}\n\
+         #line 1 \"mathematics.hpp\"\n{MATHEMATICS}\n\
+         #line 1 \"ambiguous.hpp\"\n{AMBIGUOUS}\n#line 1 \"entry.hpp\"\n{ENTRY}\n\
+         {}{}\n\
+         #line 1 \"kernels.hpp\"\n{KERNELS}\n",
+        prelude::TEXT,
+        prelude::PARAMETERS,
+    )
+}
+
+/// What stands between them and a source.
+fn before(text: &str) -> String {
     let packed = if may_use_packed_integers(text) {
         format!("#line 1 \"packed_integers.hpp\"\n{PACKED_INTEGERS}\n")
     } else {
@@ -221,17 +255,8 @@ fn before(text: &str, checks: Checks) -> String {
     let names = defined.iter().map(|kernel| &*kernel.name).filter(is_of_c);
     let renamed: String =
         names.map(|name| format!("#define {name} resident_entry_{name}\n")).collect();
-    format!(
-        "#line 1 \"calls.hpp\"\n{calls}\n#line 1 \"fast_path.hpp\"\n{fast_path}\n\
-         #line 1 \"cuda_on_host.hpp\"\n{CUDA_ON_HOST}\n\
-         #line 1 \"mathematics.hpp\"\n{MATHEMATICS}\n{packed}\
-         #line 1 \"ambiguous.hpp\"\n{AMBIGUOUS}\n#line 1 \"entry.hpp\"\n{ENTRY}\n\
-         {}{}\n\
-         #line 1 \"kernels.hpp\"\n{KERNELS}\n{renamed}{}",
-        prelude::TEXT,
-        prelude::PARAMETERS,
-        numbers::for_host(text)
-    )
+    let numbers = numbers::for_host(text);
+    format!("{packed}#line 1 \"outline.hpp\"\n{OUTLINE}\n{renamed}{numbers}")
 }
 
 /// Few sources use them, and compilers need a tenth of the headers' time for them.
@@ -240,10 +265,9 @@ fn may_use_packed_integers(text: &str) -> bool {
 }
 
 /// What stands behind a source.
-fn behind(checks: Checks) -> Result<String, String> {
-    let hooks = if checks == Checks::On { sanitizer::HOOKS_HEADER } else { "" };
+fn behind() -> Result<String, String> {
     let poll = launch_timeout::limit()?.map_or("", |_| launch_timeout::HEADER);
-    Ok(format!("#line 1 \"exports.hpp\"\n{EXPORTS}\n{hooks}{poll}"))
+    Ok(format!("#line 1 \"exports.hpp\"\n{EXPORTS}\n{poll}"))
 }
 
 /// What lists the kernel of a name expression.
@@ -277,7 +301,7 @@ fn options(
         options.push(OsString::from(launch_timeout::OPTION));
     }
     if checks == Checks::On {
-        options.push(OsString::from("-DRESIDENT_SANITIZE"));
+        options.push(OsString::from(sanitizer::OPTION));
     }
     Ok(options)
 }
@@ -292,7 +316,7 @@ pub(super) fn include_option(folder: &Path) -> OsString {
 /// NVRTC's options in the spelling of C++ compilers. Those that concern GPUs alone are left out.
 fn translated(options: &[Arc<str>]) -> Vec<String> {
     let mut words = options.iter().flat_map(|option| option.split_whitespace()).peekable();
-    let mut translated = vec![String::from("-ffp-contract=off")];
+    let mut translated = vec![String::from(NO_CONTRACTION)];
     while let Some(word) = words.next() {
         let (name, value) = word.split_once('=').map_or((word, None), |(n, v)| (n, Some(v)));
         let mut value = || value.or_else(|| words.next()).unwrap_or_default();

@@ -41,7 +41,8 @@ struct resident_sanitizer {
     void (*returns)();
 };
 
-static const resident_sanitizer *resident_sanitizer_calls;
+// Defined by `hooks.hpp`, which is compiled on its own.
+extern "C" __attribute__((visibility("hidden"))) const resident_sanitizer *resident_sanitizer_calls;
 extern "C" const char __ehdr_start __attribute__((visibility("hidden")));
 
 /// The place in the image from which the function was called.

@@ -29,8 +29,8 @@ struct resident_fast_path {
     unsigned long long stack_start, stack_bytes;
 };
 
-/// One launch at a time runs the code.
-static resident_fast_path resident_path;
+/// One launch at a time runs the code. Defined by `hooks.hpp`.
+extern "C" __attribute__((visibility("hidden"))) resident_fast_path resident_path;
 
 #define RESIDENT_FAST RESIDENT_UNCHECKED __attribute__((always_inline)) static inline
 

@@ -102,6 +102,7 @@ mod tests {
          __attribute__((visibility(\"default\")))\n";
 
     const BEHIND: &str = "
+        resident_fast_path resident_path;
         RESIDENT_EXPORT resident_fast_path *path() { return &resident_path; }
         RESIDENT_EXPORT bool passes(unsigned long long at, unsigned long long bytes, bool writes) {
             return resident_passes(at, bytes, writes);

@@ -1,27 +1,40 @@
-// Behind `exports.hpp`, where a kernel is compiled to be checked: the functions that the compiler
-// calls before each access, which are those of a thread sanitizer.
+// Behind `fast_path.hpp`: the functions that the compiler calls before each access of checked code,
+// which are those of a thread sanitizer. They are the same for all sources, so they are compiled
+// once and linked with each. Those for atomic operations take compilers longer than all others, and
+// most sources call none, so they are code of their own: `RESIDENT_ATOMIC_HOOKS` says which.
 
 #define RESIDENT_HOOK                                                                             \
     extern "C" RESIDENT_UNCHECKED __attribute__((noinline, used, visibility("hidden")))
 
 /// An access that is not one of a unit, or not simple.
-RESIDENT_UNCHECKED __attribute__((noinline)) static void resident_touched(
-    const volatile void *at, unsigned long long bytes, unsigned int how, const void *code) {
+RESIDENT_HOOK void resident_touched(const volatile void *at, unsigned long long bytes,
+                                    unsigned int how, const void *code);
+
+#define RESIDENT_TOUCHED(at, bytes, how) resident_touched(at, bytes, how, RESIDENT_CODE)
+
+#ifndef RESIDENT_ATOMIC_HOOKS
+const resident_sanitizer *resident_sanitizer_calls;
+resident_fast_path resident_path;
+
+// Of `exports.hpp`.
+extern "C" __attribute__((visibility("hidden"))) void resident_host_may_wait();
+extern "C" __attribute__((visibility("default"))) void *resident_host_of_thread();
+
+RESIDENT_HOOK void resident_touched(const volatile void *at, unsigned long long bytes,
+                                    unsigned int how, const void *code) {
     const unsigned long long address = reinterpret_cast<unsigned long long>(at);
     const unsigned int kind = how & (resident_bytes - 1);
     // A GPU accesses numbers only where they are aligned.
     const bool is_number = (how & (resident_bytes | resident_record)) == 0;
     if ((how & resident_volatile) != 0 || kind > resident_writes) {
         // Before the check, which says in which order accesses happen.
-        resident::host::may_wait();
+        resident_host_may_wait();
     } else if (!is_number || address % bytes == 0) {
         if (resident_passes_range(address, bytes, kind == resident_writes)) return;
     }
     // The initialisers of globals run before the library is ready.
     if (resident_sanitizer_calls) resident_sanitizer_calls->access(at, bytes, how, code);
 }
-
-#define RESIDENT_TOUCHED(at, bytes, how) resident_touched(at, bytes, how, RESIDENT_CODE)
 
 /// The same for a plain read or write of a number.
 #define RESIDENT_NUMBER(name, bytes, how)                                                         \
@@ -55,8 +68,46 @@ RESIDENT_TOUCH(__tsan_read_range(void *at, unsigned long bytes),
 RESIDENT_TOUCH(__tsan_write_range(void *at, unsigned long bytes),
                at, bytes, resident_record | resident_writes)
 
-// They take compilers longer than all else here: most sources call none (`compiler.rs`).
-#ifdef RESIDENT_ATOMIC_HOOKS
+// Clang calls these for copies and fills.
+#define RESIDENT_COPY(name)                                                                       \
+    RESIDENT_HOOK void *name(void *to, const void *from, unsigned long bytes) {                   \
+        if (bytes == 0) return to;                                                                \
+        RESIDENT_TOUCHED(from, bytes, resident_record | resident_reads);                          \
+        RESIDENT_TOUCHED(to, bytes, resident_record | resident_writes);                           \
+        return __builtin_memmove(to, from, bytes);                                                \
+    }
+RESIDENT_COPY(__tsan_memcpy)
+RESIDENT_COPY(__tsan_memmove)
+RESIDENT_HOOK void *__tsan_memset(void *to, int value, unsigned long bytes) {
+    if (bytes > 0) RESIDENT_TOUCHED(to, bytes, resident_record | resident_writes);
+    return __builtin_memset(to, value, bytes);
+}
+
+RESIDENT_HOOK void __tsan_init() {}
+RESIDENT_HOOK void __tsan_func_entry(void *) {}
+RESIDENT_HOOK void __tsan_func_exit() {}
+RESIDENT_HOOK void __tsan_vptr_read(void **) {}
+RESIDENT_HOOK void __tsan_vptr_update(void **, void *) {}
+RESIDENT_HOOK void __tsan_atomic_thread_fence(int) {}
+RESIDENT_HOOK void __tsan_atomic_signal_fence(int) {}
+
+// What the compiler calls before an integer is divided by zero. `-fsanitize=thread` alone makes
+// none of these calls.
+RESIDENT_HOOK void __ubsan_handle_divrem_overflow(void *, unsigned long, unsigned long) {
+    if (resident_sanitizer_calls) resident_sanitizer_calls->divides(RESIDENT_CODE);
+}
+
+/// Takes the functions of the library, and tells where the image, the variables of this thread of
+/// the machine and the fast path are.
+extern "C" RESIDENT_UNCHECKED __attribute__((visibility("default"))) void resident_host_sanitize(
+    const resident_sanitizer *calls, const void **image, const void **anchor,
+    resident_fast_path **path) {
+    resident_sanitizer_calls = calls;
+    *image = &__ehdr_start;
+    *anchor = resident_host_of_thread();
+    *path = &resident_path;
+}
+#else
 #define RESIDENT_UPDATE(bits, T, name)                                                            \
     RESIDENT_HOOK T __tsan_atomic##bits##_fetch_##name(volatile T *at, T value, int) {            \
         RESIDENT_TOUCHED(at, sizeof(T), resident_updates);                                        \
@@ -103,43 +154,3 @@ RESIDENT_ATOMICS(16, short)
 RESIDENT_ATOMICS(32, int)
 RESIDENT_ATOMICS(64, long)
 #endif
-
-// Clang calls these for copies and fills.
-#define RESIDENT_COPY(name)                                                                       \
-    RESIDENT_HOOK void *name(void *to, const void *from, unsigned long bytes) {                   \
-        if (bytes == 0) return to;                                                                \
-        RESIDENT_TOUCHED(from, bytes, resident_record | resident_reads);                          \
-        RESIDENT_TOUCHED(to, bytes, resident_record | resident_writes);                           \
-        return __builtin_memmove(to, from, bytes);                                                \
-    }
-RESIDENT_COPY(__tsan_memcpy)
-RESIDENT_COPY(__tsan_memmove)
-RESIDENT_HOOK void *__tsan_memset(void *to, int value, unsigned long bytes) {
-    if (bytes > 0) RESIDENT_TOUCHED(to, bytes, resident_record | resident_writes);
-    return __builtin_memset(to, value, bytes);
-}
-
-RESIDENT_HOOK void __tsan_init() {}
-RESIDENT_HOOK void __tsan_func_entry(void *) {}
-RESIDENT_HOOK void __tsan_func_exit() {}
-RESIDENT_HOOK void __tsan_vptr_read(void **) {}
-RESIDENT_HOOK void __tsan_vptr_update(void **, void *) {}
-RESIDENT_HOOK void __tsan_atomic_thread_fence(int) {}
-RESIDENT_HOOK void __tsan_atomic_signal_fence(int) {}
-
-// What the compiler calls before an integer is divided by zero. `-fsanitize=thread` alone makes
-// none of these calls.
-RESIDENT_HOOK void __ubsan_handle_divrem_overflow(void *, unsigned long, unsigned long) {
-    if (resident_sanitizer_calls) resident_sanitizer_calls->divides(RESIDENT_CODE);
-}
-
-/// Takes the functions of the library, and tells where the image, the variables of this thread of
-/// the machine and the fast path are.
-extern "C" RESIDENT_UNCHECKED __attribute__((visibility("default"))) void resident_host_sanitize(
-    const resident_sanitizer *calls, const void **image, const void **anchor,
-    resident_fast_path **path) {
-    resident_sanitizer_calls = calls;
-    *image = &__ehdr_start;
-    *anchor = &resident_of_thread;
-    *path = &resident_path;
-}

@@ -58,14 +58,17 @@ use super::waiting;
 use super::work::Work;
 use resident_backend::ParameterLayout;
 
+/// The option with which the headers are those of checked code.
+pub(super) const OPTION: &str = "-DRESIDENT_SANITIZE";
+
 /// Before the other headers.
 pub(super) const CALLS_HEADER: &str = include_str!("calls.hpp");
 
 /// Behind it.
 pub(super) const FAST_PATH_HEADER: &str = include_str!("fast_path.hpp");
 
-/// Behind the source and `exports.hpp`.
-pub(super) const HOOKS_HEADER: &str = include_str!("hooks.hpp");
+/// The functions that checked code calls, which are compiled on their own, behind the two above.
+pub(super) const HOOKS: &str = include_str!("hooks.hpp");
 
 /// The number of findings that a device keeps. Further ones are dropped.
 const FINDINGS_MAX: usize = 1 << 10;

@@ -1,0 +1,112 @@
+//! How a compiler makes code that announces each access: as assembly, which gets gaps between its
+//! variables, and which is linked with the functions that it calls (`hooks.hpp`). These are
+//! compiled once, since they are the same for all sources.
+
+use std::ffi::OsString;
+
+use super::compiler::{Compiler, LINKING};
+use super::kept_code;
+use super::sanitizer::gaps::with_gaps;
+use super::sanitizer::{CALLS_HEADER, FAST_PATH_HEADER, HOOKS};
+use super::temporary_files::{TemporaryFile, unusable};
+
+/// Options for code that is checked while it runs: each access of the source is announced, as it
+/// stands there.
+const OPTIONS: [&str; 7] = [
+    "-O2",
+    "-fno-optimize-sibling-calls",
+    "-fno-delete-null-pointer-checks",
+    "-fno-tree-vectorize",
+    "-fno-tree-slp-vectorize",
+    "-fsanitize=thread",
+    "-fsanitize=integer-divide-by-zero",
+];
+
+/// More of them, in the spelling of GCC and of Clang.
+const OPTIONS_OF_GCC: [&str; 8] = [
+    // Accesses and functions stay where the source has them.
+    "-fno-ipa-sra",
+    "-fno-ipa-icf",
+    "-fno-store-merging",
+    // Two calls of one function stay two, with a line each.
+    "-fno-crossjumping",
+    "-fno-tree-tail-merge",
+    // A loop that goes beyond an array's end must do so.
+    "-fno-aggressive-loop-optimizations",
+    "--param=tsan-instrument-func-entry-exit=0",
+    "--param=tsan-distinguish-volatile=1",
+];
+const OPTIONS_OF_CLANG: [&str; 6] = [
+    "-mllvm",
+    "-tsan-instrument-func-entry-exit=0",
+    "-mllvm",
+    "-tsan-distinguish-volatile=1",
+    // A race has two writes then, but contents that are missing are read.
+    "-mllvm",
+    "-tsan-instrument-read-before-write=1",
+];
+
+/// Options for the functions that it calls. Nobody asks for their lines.
+const OPTIONS_OF_HOOKS: [&str; 3] = ["-c", "-O2", "-g0"];
+
+/// Chooses those for atomic operations (`hooks.hpp`).
+const ATOMIC_HOOKS: &str = "-DRESIDENT_ATOMIC_HOOKS";
+
+impl Compiler {
+    /// The options for checked code that this compiler has.
+    pub(super) fn checked_options(&self) -> Vec<&'static str> {
+        let more: &[_] = if self.is_clang() { &OPTIONS_OF_CLANG } else { &OPTIONS_OF_GCC };
+        [&OPTIONS, more].concat()
+    }
+
+    /// Compiles checked code. The error is the compiler's log.
+    pub(super) fn run_checked(
+        &self,
+        source: &TemporaryFile,
+        output: &TemporaryFile,
+        options: &[OsString],
+    ) -> Result<(), String> {
+        let assembly = TemporaryFile::new("s")?;
+        let checked = [&["-S"], &*self.checked_options()].concat();
+        self.run(source, &assembly, options, &checked)?;
+        let text = std::fs::read_to_string(&assembly.path);
+        let text = text.map_err(|fault| unusable(&fault.to_string()))?;
+        assembly.fill(with_gaps(&text).as_bytes())?;
+        let hooks = self.hooks(&[])?;
+        let atomic_hooks = calls_atomic_hooks(&text).then(|| self.hooks(&[ATOMIC_HOOKS]));
+        let atomic_hooks = atomic_hooks.transpose()?;
+        let objects: Vec<OsString> =
+            [Some(&hooks), atomic_hooks.as_ref()].into_iter().flatten().map(path).collect();
+        // A step of its own, so that the compiler does not add its own sanitizer.
+        self.run(&assembly, output, &objects, &LINKING)
+    }
+
+    /// A file with the functions that checked code calls, from memory or from disk, or compiled
+    /// now.
+    fn hooks(&self, options: &[&str]) -> Result<TemporaryFile, String> {
+        let text = [CALLS_HEADER, FAST_PATH_HEADER, HOOKS].concat();
+        let options = [&OPTIONS_OF_HOOKS, options].concat();
+        let key = [&*self.key(), options.join(" ").as_bytes(), b"\0", text.as_bytes()].concat();
+        let code = kept_code::get_or_compile(key, || {
+            let source = TemporaryFile::new("cpp")?;
+            let object = TemporaryFile::new("o")?;
+            source.fill(text.as_bytes())?;
+            self.run(&source, &object, &[], &options)?;
+            std::fs::read(&object.path).map_err(|fault| unusable(&fault.to_string()))
+        })?;
+        let object = TemporaryFile::new("o")?;
+        object.fill(&code)?;
+        Ok(object)
+    }
+}
+
+fn path(file: &TemporaryFile) -> OsString {
+    file.path.clone().into_os_string()
+}
+
+/// Whether assembly calls functions of the thread sanitizer for atomic operations. Those for fences
+/// have no number of bits.
+fn calls_atomic_hooks(assembly: &str) -> bool {
+    let mut behind = assembly.split("__tsan_atomic").skip(1);
+    behind.any(|rest| rest.starts_with(|letter: char| letter.is_ascii_digit()))
+}
