@@ -46,7 +46,7 @@ const OPTIONS_OF_CLANG: [&str; 6] = [
     "-tsan-instrument-read-before-write=1",
 ];
 
-/// Options for the functions that it calls. Nobody asks for their lines.
+/// Options for the functions that it calls, whose lines no finding names.
 const OPTIONS_OF_HOOKS: [&str; 3] = ["-c", "-O2", "-g0"];
 
 /// Chooses those for atomic operations (`hooks.hpp`).

@@ -2,7 +2,7 @@
 
 #[test]
 fn every_race_between_blocks_is_found() {
-    crate::check(TEXTS);
+    crate::check_texts(TEXTS);
 }
 
 pub(crate) const TEXTS: &str = r#"

@@ -2,7 +2,7 @@
 
 #[test]
 fn every_write_to_an_input_is_found() {
-    crate::check(TEXTS);
+    crate::check_texts(TEXTS);
 }
 
 pub(crate) const TEXTS: &str = r#"

@@ -10,6 +10,9 @@ use resident::{
 
 use crate::text::Text;
 
+/// The length of the arrays of kernels with a switch.
+const LEN: usize = 256;
+
 /// The columns of a table.
 const COLUMNS: usize = 16;
 
@@ -47,34 +50,43 @@ impl Number for f16 {
 struct Launch<'a> {
     device: &'a Device,
     source: CudaSource,
-    name: &'a str,
     grid: Grid,
 }
 
-/// Runs a kernel with arrays of as many elements as the grid has threads.
+/// Runs a kernel: one with a switch as the variant says, others with arrays of as many elements as
+/// the grid has threads.
 pub(crate) fn launch(
     device: &Device,
     source: &CudaSource,
     text: &Text,
     type_name: &str,
-    name: &str,
+    variant: usize,
 ) -> Result<(), Error> {
-    let source = source.clone().entry(name);
-    let launch = Launch { device, source, name, grid: text.grid };
+    let source = source.clone().entry(text.kernel_name(type_name, variant));
+    let launch = Launch { device, source, grid: text.grid };
+    let Some(names) = &text.parameters else { return launch.run_with_a_switch(variant) };
     match type_name {
-        "float" => launch.run::<f32>(&text.parameters),
-        "double" => launch.run::<f64>(&text.parameters),
-        "int" => launch.run::<i32>(&text.parameters),
-        "unsigned" => launch.run::<u32>(&text.parameters),
-        "byte" => launch.run::<u8>(&text.parameters),
-        "short" => launch.run::<i16>(&text.parameters),
-        "int64_t" => launch.run::<i64>(&text.parameters),
-        "half" => launch.run::<f16>(&text.parameters),
+        "float" => launch.run::<f32>(names),
+        "double" => launch.run::<f64>(names),
+        "int" => launch.run::<i32>(names),
+        "unsigned" => launch.run::<u32>(names),
+        "byte" => launch.run::<u8>(names),
+        "short" => launch.run::<i16>(names),
+        "int64_t" => launch.run::<i64>(names),
+        "half" => launch.run::<f16>(names),
         other => panic!("{other} is no type"),
     }
 }
 
 impl Launch<'_> {
+    fn run_with_a_switch(self, variant: usize) -> Result<(), Error> {
+        let numbers = || SmartArray::from((0..LEN).map(|i| i as f32).collect::<Vec<_>>());
+        let (input, mut both, mut output) = (numbers(), numbers(), SmartArray::uninit(LEN));
+        let is_bad = i32::from(variant > 0);
+        let arguments = (&input, &mut both, &mut output, is_bad);
+        self.queue::<(In<f32>, InOut<f32>, Out<f32>, i32)>(arguments)
+    }
+
     fn run<T: Number>(self, parameters: &str) -> Result<(), Error> {
         match parameters.split_once(' ') {
             Some(("view", names)) => self.run_views::<T>(names),
@@ -137,9 +149,10 @@ impl Launch<'_> {
     }
 
     fn queue<S: Signature>(self, arguments: impl Arguments<S>) -> Result<(), Error> {
-        let Self { device, source, name, grid } = self;
-        // SAFETY: the device ends threads before they access what they must not.
-        let kernel = unsafe { Kernel::<S>::new(name).cuda(source) };
+        let Self { device, source, grid } = self;
+        // SAFETY: the device ends threads before they access what they must not; and on a GPU they
+        // run for another checker, in a process of their own.
+        let kernel = unsafe { Kernel::<S>::new("kernel").cuda(source) };
         kernel.launch_on(&device.stream(), grid, arguments)?;
         device.synchronize()
     }

@@ -1,124 +1,105 @@
-//! Kernels with one known defect each, and correct twins, on a device that checks them: every
-//! defect is found at its line, and nothing else is. Without a C++ compiler these tests say so and
-//! do nothing.
+//! Kernels with one planted defect each, and correct ones, on a device that checks them. Every
+//! defect is found as the kind that its text states, and on the line that its text states if it
+//! does, but for those that [`KNOWN`] lists; nothing is found in their correct twins. Without a C++
+//! compiler these tests say so and do nothing.
 //!
-//! `RESIDENT_DEFECTS_ON=cuda:0` runs the kernels with defects on that GPU, where another checker
-//! looks at them (`scripts/gpu/defects.py`); `RESIDENT_DEFECTS_ON=list` only tells what they are.
+//! | file | purpose |
+//! |---|---|
+//! | `text` | reads the texts from which the kernels are made |
+//! | `launch` | launches one of them |
+//! | `judge` | launches all of a file, whose kernels are one source, and judges what is found |
+//! | `elsewhere` | launches one where another checker looks for its defect |
+//! | `reports`, `left_out` | what findings say and do; what one launch leaves out for another |
+//! | the others | the texts, by what is wrong |
 
 support::record_launches!();
 
 mod barriers;
+mod blocks;
 mod bounds;
 mod contents;
 mod correct;
+mod elsewhere;
+mod inputs;
+mod judge;
+mod launch;
 mod left_out;
+mod numbers;
 mod races;
+mod records;
 mod reports;
+mod shared_bounds;
+mod shared_races;
 mod sharing;
+mod steps;
+mod text;
 mod views;
+mod warps;
 
 use resident::emulation::{Finding, FindingKind};
-use resident::{
-    Arguments, CudaSource, Device, Emulation, Error, Grid, In, InOut, Kernel, Out, Signature,
-    SmartArray,
-};
+use resident::{Arguments, CudaSource, Device, Emulation, Error, Grid, Kernel, Signature};
 
-/// The length of the arrays of a [`Case`].
-const LEN: usize = 256;
+use crate::judge::check_texts;
+use crate::text::texts;
 
-/// A kernel whose defect an argument turns on.
-struct Case {
-    /// The body. Parameters are `const float *in, float *io, float *out, int bad`, of 256 elements
-    /// each; `i` is the number of the thread in the grid. The defect is on the line that ends in
-    /// `// here`.
-    body: &'static str,
-    /// What stands before the kernel.
-    before: &'static str,
-    grid: Grid,
-    is_strict: bool,
+/// The defects that are not found, with the reason. One that is listed must not be found.
+const KNOWN: [(&str, &str); 2] = [
+    ("pair_at_an_odd_place_float_1", "the compiler reads the parts of a vector one by one"),
+    ("half_pair_half_1", "the compiler reads the parts of a vector one by one"),
+];
+
+/// All texts.
+const ALL: [&str; 15] = [
+    barriers::TEXTS,
+    blocks::TEXTS,
+    bounds::TEXTS,
+    contents::TEXTS,
+    correct::TEXTS,
+    inputs::TEXTS,
+    numbers::TEXTS,
+    races::TEXTS,
+    records::TEXTS,
+    shared_bounds::TEXTS,
+    shared_races::TEXTS,
+    sharing::TEXTS,
+    steps::TEXTS,
+    views::TEXTS,
+    warps::TEXTS,
+];
+
+/// So many defects must be planted, and so many of them found.
+const PLANTED_MIN: usize = 490;
+const FOUND_MIN: usize = 488;
+
+#[test]
+fn there_are_enough_defects_and_few_that_are_not_found() {
+    let all = ALL.iter().flat_map(|part| texts(part));
+    let names: Vec<String> = all.flat_map(|text| text.defects()).collect();
+    assert!(names.len() >= PLANTED_MIN, "{} defects", names.len());
+    let mut different = names.clone();
+    different.sort_unstable();
+    different.dedup();
+    assert_eq!(different.len(), names.len(), "two defects have one name");
+    let found = names.len() - KNOWN.len();
+    assert!(found >= FOUND_MIN, "{found} defects of {} are found", names.len());
+    for (known, _) in KNOWN {
+        assert!(names.iter().any(|name| name == known), "{known} is no defect");
+    }
 }
 
-impl Case {
-    /// A kernel that is launched in four blocks of 64 threads.
-    fn new(body: &'static str) -> Self {
-        Self { body, before: "", grid: Grid::new(4, 64), is_strict: false }
-    }
-
-    fn after(self, before: &'static str) -> Self {
-        Self { before, ..self }
-    }
-
-    fn grid(self, grid: Grid) -> Self {
-        Self { grid, ..self }
-    }
-
-    /// On a device that reports what old GPUs do not allow.
-    fn strict(self) -> Self {
-        Self { is_strict: true, ..self }
-    }
-
-    fn source(&self) -> String {
-        let Self { body, before, .. } = self;
-        format!(
-            "{before}\n\
-             extern \"C\" __global__ void \
-             kernel(const float *in, float *io, float *out, int bad) {{\n\
-             int i = blockIdx.x * blockDim.x + threadIdx.x;\n\
-             (void)i;\n{body}\n}}\n"
-        )
-    }
-
-    /// What is found. Elements are 0, 1, 2, ...
-    fn run(&self, is_bad: bool) -> Option<Vec<Finding>> {
-        let numbers = || SmartArray::from((0..LEN).map(|i| i as f32).collect::<Vec<_>>());
-        let (input, mut both, mut output) = (numbers(), numbers(), SmartArray::uninit(LEN));
-        type Parameters = (In<f32>, InOut<f32>, Out<f32>, i32);
-        let arguments = (&input, &mut both, &mut output, i32::from(is_bad));
-        let device = Device::emulated(Emulation::new().sanitize(true).strict(self.is_strict));
-        check_on::<Parameters>(&device, self.source(), self.grid, arguments)
-    }
-
-    /// The defect is the first one that is found; without it nothing is found but notes. `None` if
-    /// there is no compiler, and where another checker looks for the defect.
-    fn finds(self, kind: FindingKind) -> Option<Finding> {
-        if let Some(place) = std::env::var_os("RESIDENT_DEFECTS_ON") {
-            println!("defect: {kind:?}");
-            if place != "list" {
-                self.run_unchecked(&place.to_string_lossy());
-            }
-            return None;
-        }
-        let findings = self.run(true)?;
-        let errors: Vec<&Finding> = findings.iter().filter(|one| one.kind.is_error()).collect();
-        let [error, ..] = *errors else { panic!("no error: {findings:#?}") };
-        assert_eq!(error.kind, kind, "{error}");
-        let source = self.source();
-        let line = source.lines().position(|line| line.ends_with("// here")).expect("a marker");
-        let found = error.line.as_ref().map(|line| line.number as usize);
-        assert_eq!(found, Some(line + 1), "{error}");
-        self.is_correct_if_not_bad();
-        Some(error.clone())
-    }
-
-    /// Runs the kernel with its defect. What comes of it is for the other checker to tell.
-    fn run_unchecked(&self, place: &str) {
-        let ordinal = place.strip_prefix("cuda:").and_then(|number| number.parse().ok());
-        let gpu = ordinal.map(Device::cuda).expect("RESIDENT_DEFECTS_ON names a GPU: cuda:0");
-        let stream = gpu.unwrap_or_else(|error| panic!("{error}")).stream();
-        let numbers = || SmartArray::from((0..LEN).map(|i| i as f32).collect::<Vec<_>>());
-        let (input, mut both, mut output) = (numbers(), numbers(), SmartArray::uninit(LEN));
-        let kernel = Kernel::<(In<f32>, InOut<f32>, Out<f32>, i32)>::new("kernel");
-        // SAFETY: it breaks what it promises, on a GPU and for a checker, in a process of its own.
-        let kernel = unsafe { kernel.cuda(CudaSource::c(self.source()).option("-lineinfo")) };
-        let arguments = (&input, &mut both, &mut output, 1);
-        let outcome = kernel.launch_on(&stream, self.grid, arguments);
-        println!("{:?}", outcome.and_then(|()| stream.synchronize()));
-    }
-
-    fn is_correct_if_not_bad(&self) {
-        let findings = self.run(false).unwrap_or_default();
-        let error = findings.iter().find(|one| one.kind.is_error());
-        assert!(error.is_none(), "{}", error.expect("it is there"));
+/// The kind with a name.
+fn kind(name: &str) -> FindingKind {
+    match name {
+        "OutOfBounds" => FindingKind::OutOfBounds,
+        "Misaligned" => FindingKind::Misaligned,
+        "Uninitialised" => FindingKind::Uninitialised,
+        "WriteToInput" => FindingKind::WriteToInput,
+        "Race" => FindingKind::Race,
+        "MissedBarrier" => FindingKind::MissedBarrier,
+        "DivisionByZero" => FindingKind::DivisionByZero,
+        "Unwritten" => FindingKind::Unwritten,
+        "UnreadContents" => FindingKind::UnreadContents,
+        other => panic!("{other} is no kind"),
     }
 }
 
@@ -134,19 +115,10 @@ fn check<S: Signature>(
     grid: Grid,
     arguments: impl Arguments<S>,
 ) -> Option<Vec<Finding>> {
-    check_on(&device(), source, grid, arguments)
-}
-
-/// As [`check`], on one of such devices.
-fn check_on<S: Signature>(
-    device: &Device,
-    source: impl Into<CudaSource>,
-    grid: Grid,
-    arguments: impl Arguments<S>,
-) -> Option<Vec<Finding>> {
+    let device = device();
     // SAFETY: the device ends threads before they access what they must not.
     let kernel = unsafe { Kernel::<S>::new("kernel").cuda(source) };
-    match kernel.prepare(device) {
+    match kernel.prepare(&device) {
         Err(Error::Compile { log, .. }) if log.contains("there is no C++ compiler") => {
             eprintln!("skipped: {log}");
             return None;

@@ -2,7 +2,7 @@
 
 #[test]
 fn every_division_by_zero_and_misaligned_access_is_found() {
-    crate::check(TEXTS);
+    crate::check_texts(TEXTS);
 }
 
 pub(crate) const TEXTS: &str = r#"

@@ -2,7 +2,7 @@
 
 #[test]
 fn every_defect_with_records_is_found() {
-    crate::check(TEXTS);
+    crate::check_texts(TEXTS);
 }
 
 pub(crate) const TEXTS: &str = r#"

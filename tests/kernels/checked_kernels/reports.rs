@@ -1,23 +1,47 @@
 //! What findings say, and what they do to a launch.
 
+use std::sync::LazyLock;
+
 use resident::emulation::{Finding, FindingKind, OtherThread};
 use resident::ndarray::{Ix2, s};
 use resident::{CudaSource, Device, Error, Grid, In, InOut, Kernel, Out, Result, SmartArray};
 
 use crate::{check, device};
 
-const RACE: &str = r#"
-    extern "C" __global__ void kernel(int *x) {
+/// Kernels of one source, the first of which tells its line.
+const SOURCE: &str = r#"
+    extern "C" __global__ void race(int *x) {
         unsigned block = blockIdx.x + gridDim.x * blockIdx.y;
         x[block % 5] = block;
     }
+    extern "C" __global__ void add(const int *from, int *to) {
+        to[threadIdx.x] += from[threadIdx.x];
+    }
+    extern "C" __global__ void second(int *x) { x[1] = 1; }
+    extern "C" __global__ void copy(const float *in, float *out) {
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        out[i] = in[i];
+    }
+    extern "C" __global__ void several(int *x, int *y) {
+        __shared__ int tile[64];
+        tile[threadIdx.x] = x[threadIdx.x];
+        y[threadIdx.x] = tile[63 - threadIdx.x]; // first
+        y[threadIdx.x / 2] = threadIdx.x;
+        if (threadIdx.x == 63) x[64] = 0;
+    }
 "#;
+
+/// One of them.
+fn one(name: &str) -> CudaSource {
+    static ALL: LazyLock<CudaSource> = LazyLock::new(|| CudaSource::c(SOURCE));
+    ALL.clone().entry(name)
+}
 
 #[test]
 fn a_race_names_both_threads_the_element_and_the_line() {
     let mut x = SmartArray::<i32, _>::zeros(5).named("sums");
     let grid = Grid::new((2, 3), (1, 1));
-    let Some(found) = check::<(InOut<i32>,)>(RACE, grid, (&mut x,)) else { return };
+    let Some(found) = check::<(InOut<i32>,)>(one("race"), grid, (&mut x,)) else { return };
     let [race] = &found[..] else { panic!("{found:?}") };
     assert_eq!((race.kind, race.argument, race.len_bytes), (FindingKind::Race, Some(0), 4));
     assert_eq!(race.element, Some(vec![0]));
@@ -84,13 +108,8 @@ fn a_finding_names_parameter_array_and_shape() {
 /// Nothing but the array that the kernel was to write is lost, and the device goes on.
 #[test]
 fn a_launch_with_a_finding_fails_like_a_body_that_panics() -> Result<()> {
-    let source = r#"
-        extern "C" __global__ void kernel(const int *from, int *to) {
-            to[threadIdx.x] += from[threadIdx.x];
-        }
-    "#;
     // SAFETY: the device ends threads before they access what they must not.
-    let kernel = unsafe { Kernel::<(In<i32>, InOut<i32>)>::new("kernel").cuda(source) };
+    let kernel = unsafe { Kernel::<(In<i32>, InOut<i32>)>::new("kernel").cuda(one("add")) };
     let device = device();
     if let Err(Error::Compile { .. }) = kernel.prepare(&device) {
         return Ok(());
@@ -111,11 +130,8 @@ fn a_launch_with_a_finding_fails_like_a_body_that_panics() -> Result<()> {
 
 #[test]
 fn devices_find_their_own_and_keep_a_thousand() -> Result<()> {
-    let source = r#"
-        extern "C" __global__ void kernel(int *x) { x[1] = 1; }
-    "#;
     // SAFETY: as above.
-    let kernel = unsafe { Kernel::<(InOut<i32>,)>::new("kernel").cuda(source) };
+    let kernel = unsafe { Kernel::<(InOut<i32>,)>::new("kernel").cuda(one("second")) };
     let (one, other) = (device(), device());
     if let Err(Error::Compile { .. }) = kernel.prepare(&one) {
         return Ok(());
@@ -169,14 +185,8 @@ fn streams_check_their_launches_at_the_same_time() -> Result<()> {
 fn a_device_tells_how_much_it_has_checked() {
     let device = device();
     let log = device.emulation().expect("it is emulated");
-    let source = r#"
-        extern "C" __global__ void kernel(const float *in, float *out) {
-            int i = blockIdx.x * blockDim.x + threadIdx.x;
-            out[i] = in[i];
-        }
-    "#;
     // SAFETY: each thread accesses its own elements of two arrays of 256.
-    let kernel = unsafe { Kernel::<(In<f32>, Out<f32>)>::new("kernel").cuda(source) };
+    let kernel = unsafe { Kernel::<(In<f32>, Out<f32>)>::new("kernel").cuda(one("copy")) };
     match kernel.prepare(&device) {
         Err(Error::Compile { log, .. }) if log.contains("there is no C++ compiler") => return,
         outcome => outcome.unwrap_or_else(|error| panic!("{error}")),
@@ -198,22 +208,12 @@ fn a_device_tells_how_much_it_has_checked() {
     assert_eq!(checked.launches, u64::from(is_asked_for));
 }
 
-const SEVERAL: &str = r#"
-    extern "C" __global__ void kernel(int *x, int *y) {
-        __shared__ int tile[64];
-        tile[threadIdx.x] = x[threadIdx.x];
-        y[threadIdx.x] = tile[63 - threadIdx.x];
-        y[threadIdx.x / 2] = threadIdx.x;
-        if (threadIdx.x == 63) x[64] = 0;
-    }
-"#;
-
 /// One for each line, until an access that must not happen.
 #[test]
 fn a_launch_has_several_findings_and_its_error_says_how_many() {
     let device = device();
     // SAFETY: the device ends threads before they access what they must not.
-    let kernel = unsafe { Kernel::<(InOut<i32>, Out<i32>)>::new("kernel").cuda(SEVERAL) };
+    let kernel = unsafe { Kernel::<(InOut<i32>, Out<i32>)>::new("kernel").cuda(one("several")) };
     match kernel.prepare(&device) {
         Err(Error::Compile { log, .. }) if log.contains("there is no C++ compiler") => return,
         outcome => outcome.unwrap_or_else(|error| panic!("{error}")),
@@ -225,6 +225,8 @@ fn a_launch_has_several_findings_and_its_error_says_how_many() {
     let lines = found.iter().map(|one| one.line.as_ref().map_or(0, |line| line.number));
     let kinds: Vec<_> = found.iter().map(|one| one.kind).zip(lines).collect();
     let (race, outside) = (FindingKind::Race, FindingKind::OutOfBounds);
-    assert_eq!(kinds, [(race, 5), (race, 6), (outside, 7)], "{found:#?}");
+    let first = SOURCE.lines().position(|line| line.ends_with("// first")).expect("it is there");
+    let line = first as u32 + 1;
+    assert_eq!(kinds, [(race, line), (race, line + 1), (outside, line + 2)], "{found:#?}");
     assert!(text.contains("The launch has 2 more findings"), "{text}");
 }

@@ -2,7 +2,7 @@
 
 #[test]
 fn every_access_beyond_memory_of_a_block_is_found() {
-    crate::check(TEXTS);
+    crate::check_texts(TEXTS);
 }
 
 pub(crate) const TEXTS: &str = r#"
