@@ -1,6 +1,6 @@
 //! Copies in a form for assertions:
-//! `[(uploads, bytes), (downloads, bytes), (copies between devices, bytes)]`; and where contents are
-//! valid.
+//! `[(uploads, bytes), (downloads, bytes), (copies between devices, bytes)]`; and where contents
+//! are valid.
 
 use resident::{Device, Residency, Traffic, Validity};
 

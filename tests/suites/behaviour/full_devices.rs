@@ -147,8 +147,8 @@ fn a_copy_gives_way_once_a_download_ahead_of_its_use_is_complete() -> Result<()>
     Ok(())
 }
 
-/// Makes `first_use` of two parts of an array of 1000 bytes at once, each on a thread of its own, on
-/// a device with memory for one and a half.
+/// Makes `first_use` of two parts of an array of 1000 bytes at once, each on a thread of its own,
+/// on a device with memory for one and a half.
 fn at_once<P: Send>(
     round: usize,
     parts: [P; 2],
@@ -396,7 +396,7 @@ fn use_at_random(device: &Device, seed: u64) {
     let memory = device.memory();
     assert_eq!(memory.in_use, (coherent_bytes + explicit_bytes) as u64, "seed {seed}");
     assert!(memory.in_use + memory.pooled <= (THREADS * SHARE) as u64, "{memory:?}");
-    assert_ordered(&device);
+    assert_ordered(device);
 }
 
 #[test]
