@@ -396,7 +396,7 @@ fn use_at_random(device: &Device, seed: u64) {
     let memory = device.memory();
     assert_eq!(memory.in_use, (coherent_bytes + explicit_bytes) as u64, "seed {seed}");
     assert!(memory.in_use + memory.pooled <= (THREADS * SHARE) as u64, "{memory:?}");
-    assert_ordered(&device);
+    assert_ordered(device);
 }
 
 #[test]

@@ -62,7 +62,9 @@ fn changed_on(device: &Device) -> Arc<Numbers> {
     Arc::new(array)
 }
 
-const CASES: &[(&str, fn(Device))] = &[
+type Case = (&'static str, fn(Device));
+
+const CASES: &[Case] = &[
     ("looking at what is on the device would wait and is refused", |device| {
         let array = changed_on(&device);
         let inner = Arc::clone(&array);

@@ -10,6 +10,9 @@ use support::prelude::*;
 
 type Numbers = SmartArray<u32, Ix1>;
 
+/// A case has a name.
+type Case = (&'static str, fn(&Place));
+
 fn numbers(len: u32) -> Numbers {
     SmartArray::from((0..len).collect::<Vec<u32>>())
 }
@@ -95,7 +98,7 @@ fn places() -> [Place; 2] {
     })
 }
 
-fn run(cases: &[(&str, fn(&Place))]) {
+fn run(cases: &[Case]) {
     run_cases(cases, |case| {
         for place in places() {
             case(&place);
@@ -131,7 +134,7 @@ fn failures_are_told_once_and_contents_heal() {
     run(SNAPSHOTS);
 }
 
-const LOST: &[(&str, fn(&Place))] = &[
+const LOST: &[Case] = &[
     ("a launch behind one that failed does not run, and loses its output to the same root", |it| {
         let (source, mut middle, mut last) = (numbers(8), unwritten(8), unwritten(8));
         it.break_copy(&it.stream, &source, &mut middle);
@@ -230,7 +233,7 @@ const LOST: &[(&str, fn(&Place))] = &[
     }),
 ];
 
-const GUARDS: &[(&str, fn(&Place))] = &[
+const GUARDS: &[Case] = &[
     ("a write guard behind a body that panics inherits the loss", |it| {
         for stream in [&it.stream, &it.other] {
             let (mut array, gate) = (numbers(4), Gate::default());
@@ -253,7 +256,7 @@ const GUARDS: &[(&str, fn(&Place))] = &[
     }),
 ];
 
-const TOLD: &[(&str, fn(&Place))] = &[
+const TOLD: &[Case] = &[
     ("a host function runs behind work that failed, and reports nothing", |it| {
         let mut array = numbers(4);
         it.gate.open();
@@ -323,7 +326,7 @@ const WAYS_TO_HEAL: [Heal; 6] = [
     },
 ];
 
-const HEALED: &[(&str, fn(&Place))] = &[
+const HEALED: &[Case] = &[
     ("overwriting accesses heal what was lost", |it| {
         it.gate.open();
         let source = numbers(4);
@@ -361,7 +364,7 @@ fn snapshot_in_pieces(it: &Place) -> (Device, Numbers, Pending<Array1<u32>>) {
     (device, array, pending)
 }
 
-const SNAPSHOTS: &[(&str, fn(&Place))] = &[
+const SNAPSHOTS: &[Case] = &[
     ("a pending snapshot of lost contents says so", |it| {
         let mut array = numbers(4);
         it.break_on(&it.stream, &mut array);

@@ -109,8 +109,9 @@ const BORROWING: &[(&str, Way)] = &[
         let pointer = guard.as_mut_ptr();
         hidden();
         for index in 0..LEN {
+            let element = pointer.wrapping_add(index);
             // SAFETY: the guard lives until after this, and has `LEN` elements in order.
-            unsafe { pointer.add(index).write(value) };
+            unsafe { element.write(value) };
         }
         drop(guard);
     }),

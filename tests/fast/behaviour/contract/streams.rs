@@ -91,8 +91,10 @@ fn given(device: &Device) -> Result<Given> {
     })
 }
 
+type Call = fn(Given) -> Result<()>;
+
 /// Each kind of call that names no stream and queues work on the device.
-const CALLS: &[(&str, fn(Given) -> Result<()>)] = &[
+const CALLS: &[(&str, Call)] = &[
     ("launch", |mut it| doubling().launch(Grid::cover(64), (&mut it.new[0],))),
     ("gpu", |it| it.new[0].gpu().map(drop)),
     ("gpu_mut", |mut it| it.new[0].gpu_mut().map(drop)),

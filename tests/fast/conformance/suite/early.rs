@@ -184,7 +184,7 @@ pub(crate) fn many_snapshots_are_awaited_in_any_order(lab: &Lab) -> Result<()> {
     let mut waiting = Vec::new();
     for gate in &gates {
         let stream = lab.new_stream()?;
-        let array = lab.gated_numbers(&stream, &gate, LEN)?;
+        let array = lab.gated_numbers(&stream, gate, LEN)?;
         let pending: Pending<Array1<u32>> = array.snapshot_on(&stream)?;
         waiting.push(thread::spawn(move || block_on(pending)));
     }

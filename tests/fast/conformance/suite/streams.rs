@@ -38,7 +38,7 @@ pub(crate) fn dropped_arrays_delay_no_stream(lab: &Lab) -> Result<()> {
         // gate.
         up.synchronize()?;
         let mut soft = SmartArray::<u32, _>::uninit(LEN);
-        lab.gated_copy(&compute, &gate, &image, &mut soft)?;
+        lab.gated_copy(&compute, gate, &image, &mut soft)?;
         results.push(soft.snapshot_on(&down)?);
     }
     // Devices that can free memory only synchronously wait for all work here.
@@ -58,7 +58,7 @@ pub(crate) fn readers_do_not_delay_each_other_when_the_array_is_dropped(lab: &La
     let image = numbers(LEN);
     image.prefetch(&one)?;
     for ((stream, gate), soft) in [(&one, &held), (&other, &open)].into_iter().zip(&mut copies) {
-        lab.gated_copy(stream, &gate, &image, soft)?;
+        lab.gated_copy(stream, gate, &image, soft)?;
     }
     drop(image);
     let fresh = numbers(LEN);

@@ -41,7 +41,7 @@ pub(crate) const CALLS: &[Place] = &[
     ("prefetch_host", |scene| use_all_kinds(scene, |x, _| x.prefetch_host())),
     ("prefetch", |scene| use_all_kinds(scene, |x, other| x.prefetch(&other.stream()))),
     ("a guard on another device", |scene| {
-        use_all_kinds(scene, |x, other| x.gpu_mut_on(&other.stream()).map(drop))
+        use_all_kinds(scene, |x, other| x.gpu_mut_on(&other.stream()).map(drop));
     }),
     ("release_on", |scene| use_all_kinds(scene, |x, _| x.release_on(&Device::current()?))),
     ("into_array", into_array),
