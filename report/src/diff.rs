@@ -6,6 +6,8 @@ use std::mem;
 
 use resident_documents::{Document, DocumentSite, Flow, grouped, shown, visible};
 
+use crate::table::sum;
+
 /// A comparison.
 pub(crate) struct Diff {
     pub(crate) text: String,
@@ -141,8 +143,7 @@ fn places(document: &Document) -> BTreeMap<Key<'_>, Vec<Place<'_>>> {
     for site in &document.sites {
         let (key, line) = key(site);
         let flow = flows.entry((key, line, &site.array)).or_default();
-        flow.count = flow.count.saturating_add(site.count);
-        flow.bytes = flow.bytes.saturating_add(site.bytes);
+        *flow = sum(*flow, Flow { count: site.count, bytes: site.bytes });
     }
     let mut places: BTreeMap<Key<'_>, Vec<Place<'_>>> = BTreeMap::new();
     for ((key, line, array), flow) in flows {

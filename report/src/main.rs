@@ -11,6 +11,7 @@ mod document;
 mod merge;
 mod schema;
 mod show;
+mod table;
 
 use std::io::{self, Cursor, Read, Write};
 use std::panic::resume_unwind;
@@ -89,8 +90,8 @@ fn write_page(report: &Path, output: &Path) -> Result<(), String> {
         }
         document::open(report)
     };
-    document::parse(open()?, Records::Skipped)
-        .map_err(|error| format!("{}: {error}", document::name(report)))?;
+    let parsed = document::parse(open()?, Records::Skipped);
+    parsed.map_err(|error| format!("{}: {error}", document::name(report)))?;
     resident_documents::write_page(output, open()?).map_err(|error| error.to_string())
 }
 

@@ -3,24 +3,24 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use comfy_table::Table;
 use resident_documents::{
     Document, DocumentChecked, DocumentSite, Flow, NOT_COMPARED, Waits, compared, grouped, saving,
     shown, visible,
 };
 
 use crate::command_line::By;
+use crate::table::{COPIES, MESSAGES, new_table, sum, total};
 
-/// The table is at most so many columns wide.
-const COLUMNS: u16 = 100;
+/// The bytes and the copies.
+const NUMBERS: [usize; 2] = [0, 1];
 
 /// The report as text. An error says what the report lacks.
 pub(crate) fn text(document: &Document, by: By) -> Result<String, String> {
     let table = match by {
         By::Site if is_empty(document) => {
-            return Ok(
-                "Nothing was copied, launched or waited for.\n".to_owned() + &checked(document)
-            );
+            let nothing = "Nothing was copied, launched or waited for.\n";
+            return Ok(nothing.to_owned() + &checked(document));
         }
         By::Site => sites(document),
         By::Array => groups(document, "array", |site| &site.array),
@@ -36,26 +36,11 @@ fn is_empty(document: &Document) -> bool {
     document.sites.is_empty() && document.launches == 0 && document.waits.count == 0
 }
 
-fn new_table(header: &[&str]) -> Table {
-    let mut table = Table::new();
-    table
-        .load_preset(presets::NOTHING)
-        .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_width(COLUMNS)
-        .set_header(header);
-    for number in [0, 1] {
-        if let Some(column) = table.column_mut(number) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    table
-}
-
 fn sites(document: &Document) -> Table {
     let mut sites: Vec<&DocumentSite> = document.sites.iter().collect();
     sites.sort_by_key(|site| Reverse(site.bytes));
-    let mut table =
-        new_table(&["bytes", "copies", "direction", "device", "cause", "array", "call site"]);
+    let header = ["bytes", "copies", "direction", "device", "cause", "array", "call site"];
+    let mut table = new_table(&header, NUMBERS);
     for site in sites {
         table.add_row([
             grouped(site.bytes),
@@ -86,8 +71,7 @@ fn groups(document: &Document, what: &str, key: fn(&DocumentSite) -> &String) ->
     let mut groups: BTreeMap<(&str, &str), Flow> = BTreeMap::new();
     for site in &document.sites {
         let flow = groups.entry((key(site), &site.direction)).or_default();
-        flow.count = flow.count.saturating_add(site.count);
-        flow.bytes = flow.bytes.saturating_add(site.bytes);
+        *flow = sum(*flow, Flow { count: site.count, bytes: site.bytes });
     }
     let row = |((name, direction), flow): ((&str, _), Flow)| (name.to_owned(), direction, flow);
     group_table(what, groups.into_iter().map(row).collect())
@@ -97,11 +81,9 @@ fn groups(document: &Document, what: &str, key: fn(&DocumentSite) -> &String) ->
 fn streams(document: &Document) -> Result<Table, String> {
     let has_copies = document.sites.iter().any(|site| site.cause != "mpi");
     if document.streams.is_empty() && has_copies {
-        return Err(
-            "the report does not have its copies by stream: the program that wrote it uses \
-                    an earlier version of the library; use `--by device`"
-                .to_owned(),
-        );
+        let lacking = "the report does not have its copies by stream: the program that wrote it \
+                       uses an earlier version of the library; use `--by device`";
+        return Err(lacking.to_owned());
     }
     let rows = document.streams.iter().flat_map(|of| {
         let name = match of.stream {
@@ -121,7 +103,7 @@ fn streams(document: &Document) -> Result<Table, String> {
 /// A table of groups, the largest first.
 fn group_table(what: &str, mut groups: Vec<(String, &str, Flow)>) -> Table {
     groups.sort_by_key(|(.., flow)| Reverse(flow.bytes));
-    let mut table = new_table(&["bytes", "copies", "direction", what]);
+    let mut table = new_table(&["bytes", "copies", "direction", what], NUMBERS);
     for (name, direction, flow) in groups {
         let bytes = grouped(flow.bytes);
         table.add_row([bytes, grouped(flow.count), shown(direction), shown(&name)]);
@@ -135,10 +117,7 @@ fn totals(document: &Document) -> String {
         ("to the host", document.to_host),
         ("between devices", document.between_devices),
     ];
-    let totals = lines.map(|(name, Flow { count, bytes })| {
-        let copies = if count == 1 { "copy" } else { "copies" };
-        format!("{:>16} bytes in {:>6} {copies:<6}  {name}\n", grouped(bytes), grouped(count))
-    });
+    let totals = lines.map(|(name, flow)| total(flow, COPIES, 6, name));
     let waits = grouped(document.waits.count);
     let micros = grouped(document.waits.nanoseconds / 1000);
     let work = format!("launches: {}; waits: {waits}, {micros} µs\n", grouped(document.launches));
@@ -153,15 +132,11 @@ fn totals(document: &Document) -> String {
 
 /// What went to other processes and came from them, if anything did.
 fn messages(document: &Document) -> String {
-    let flows =
-        [("sent to", document.sent), ("received from", document.received)].map(|(verb, flow)| {
-            let Flow { count, bytes } = flow;
-            let messages = if count == 1 { "message" } else { "messages" };
-            let (bytes, counted) = (grouped(bytes), grouped(count));
-            let line =
-                || format!("{bytes:>16} bytes in {counted:>6} {messages:<8}  {verb} ranks\n");
-            if count > 0 { line() } else { String::new() }
-        });
+    let flows = [("sent to ranks", document.sent), ("received from ranks", document.received)];
+    let flows = flows.map(|(name, flow)| match flow.count {
+        0 => String::new(),
+        _ => total(flow, MESSAGES, 8, name),
+    });
     let Waits { count, nanoseconds } = document.peer_waits;
     let micros = grouped(nanoseconds / 1000);
     let waits = || format!("waits for other processes: {}, {micros} µs\n", grouped(count));

@@ -75,6 +75,10 @@ fn merge<'a>(options: &[&'a str], files: &'a [Scratch]) -> Vec<&'a str> {
     ["merge"].into_iter().chain(options.iter().copied()).chain(files).collect()
 }
 
+fn merged(options: &[&str], files: &[Scratch]) -> Value {
+    serde_json::from_str(&stdout(&run(&merge(options, files)))).expect("JSON")
+}
+
 #[test]
 fn ranks_pairs_totals_and_imbalances_are_shown() {
     let ring = ring();
@@ -84,8 +88,7 @@ fn ranks_pairs_totals_and_imbalances_are_shown() {
 #[test]
 fn json_has_what_the_text_has() {
     let ring = ring();
-    let merged: Value =
-        serde_json::from_str(&stdout(&run(&merge(&["--json"], &ring)))).expect("JSON");
+    let merged = merged(&["--json"], &ring);
     assert_eq!((&merged["version"], &merged["size"]), (&json!(1), &json!(3)));
     let flow = |count: u64, bytes: u64| json!({"count": count, "bytes": bytes});
     let pair = |from: u32, to: u32, sent: u64, received: u64| {
@@ -143,7 +146,7 @@ fn one_trace_has_the_ranks_by_one_clock() {
     let ring = ring();
     let output = Scratch::new("ring.pftrace", "");
     let options = ["--json", "--perfetto", output.path()];
-    let merged: Value = serde_json::from_str(&stdout(&run(&merge(&options, &ring)))).expect("JSON");
+    let merged = merged(&options, &ring);
     // By the middle of the two barriers: that of rank 1 is the second of 1000 and 999.
     let clock = |rank: u32, shift_ns: u64, spread_ns: u64| {
         json!({
@@ -171,8 +174,7 @@ fn ranks_without_a_common_barrier_have_the_clocks_of_their_hosts() {
     let files = [write("clock0.json", &report(0, 2, &[], &[])), write("clock1.json", &other)];
     let output = Scratch::new("clocks.pftrace", "");
     let options = ["--json", "--perfetto", output.path()];
-    let merged: Value =
-        serde_json::from_str(&stdout(&run(&merge(&options, &files)))).expect("JSON");
+    let merged = merged(&options, &files);
     let clocks = merged["clocks"].as_array().expect("a list");
     let shifts: Vec<_> = clocks.iter().map(|clock| (&clock["by"], &clock["shift_ns"])).collect();
     // The other began 2000 ns earlier.

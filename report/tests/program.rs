@@ -6,6 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use resident::{Device, SmartArray, audit};
+use serde_json::{Value, json};
 
 use scratch::{Scratch, assert_refused, run, run_with, stdout};
 
@@ -29,31 +30,29 @@ fn a_report_is_shown_by_stream() {
     insta::assert_snapshot!(stdout(&run(&["show", "--by", "stream", sample.path()])));
 }
 
+/// The sample with a change.
+fn edited(edit: impl FnOnce(&mut Value)) -> String {
+    let mut report = serde_json::from_str(SAMPLE).expect("JSON");
+    edit(&mut report);
+    report.to_string()
+}
+
 /// The sample with messages to and from rank 1.
 fn with_messages() -> String {
     let site = |direction: &str, bytes: u64| {
-        format!(
-            "{{\"site\": \"src/main.rs:20:5\", \"array\": \"edge\", \"direction\": \
-             \"{direction}\", \"device\": \"host\", \"source\": null, \"cause\": \"mpi\", \
-             \"count\": 2, \"bytes\": {bytes}, \"stale_since\": null, \"never_there\": false, \
-             \"peer\": 1}},\n  "
-        )
+        json!({
+            "site": "src/main.rs:20:5", "array": "edge", "direction": direction, "device": "host",
+            "source": null, "cause": "mpi", "count": 2, "bytes": bytes, "stale_since": null,
+            "never_there": false, "peer": 1,
+        })
     };
-    let sites = format!("\"sites\": [\n  {}{}", site("sent", 1600), site("received", 800));
-    SAMPLE
-        .replace("\"sites\": [\n  ", &sites)
-        .replace(
-            "\"sent\": {\"count\": 0, \"bytes\": 0}",
-            "\"sent\": {\"count\": 2, \"bytes\": 1600}",
-        )
-        .replace(
-            "\"received\": {\"count\": 0, \"bytes\": 0}",
-            "\"received\": {\"count\": 2, \"bytes\": 800}",
-        )
-        .replace(
-            "\"peer_waits\": {\"count\": 0, \"nanoseconds\": 0}",
-            "\"peer_waits\": {\"count\": 3, \"nanoseconds\": 45000}",
-        )
+    edited(|report| {
+        let sites = report["sites"].as_array_mut().expect("a list");
+        sites.splice(..0, [site("sent", 1600), site("received", 800)]);
+        report["sent"] = json!({"count": 2, "bytes": 1600});
+        report["received"] = json!({"count": 2, "bytes": 800});
+        report["peer_waits"] = json!({"count": 3, "nanoseconds": 45000});
+    })
 }
 
 #[test]
@@ -69,32 +68,33 @@ fn messages_between_processes_are_shown_beside_the_copies() {
 
 #[test]
 fn a_report_of_an_earlier_library_is_read_and_has_no_streams() {
-    let mut sample: serde_json::Value = serde_json::from_str(SAMPLE).expect("JSON");
-    sample.as_object_mut().expect("an object").remove("streams").expect("it is there");
-    let earlier = Scratch::new("earlier.json", &sample.to_string());
+    let without_streams = |report: &mut Value| {
+        report.as_object_mut().expect("an object").remove("streams").expect("it is there");
+    };
+    let earlier = Scratch::new("earlier.json", &edited(without_streams));
     assert_eq!(
         stdout(&run(&["show", earlier.path()])),
         stdout(&run(&["show", Scratch::new("later.json", SAMPLE).path()]))
     );
     let refused = run(&["show", "--by", "stream", earlier.path()]);
     assert_refused(&refused, "earlier.json: the report does not have its copies by stream");
-    sample["sites"] = serde_json::Value::Array(Vec::new());
-    let empty = Scratch::new("empty_earlier.json", &sample.to_string());
+    let empty = edited(|report| {
+        without_streams(report);
+        report["sites"] = json!([]);
+    });
+    let empty = Scratch::new("empty_earlier.json", &empty);
     assert!(stdout(&run(&["show", "--by", "stream", empty.path()])).contains("to devices"));
 }
 
 #[test]
 fn more_copies_than_before_are_an_exit_code_and_a_line() {
     let before = Scratch::new("before.json", SAMPLE);
-    let more = SAMPLE
-        .replace(
-            "\"to_host\": {\"count\": 2, \"bytes\": 4400}",
-            "\"to_host\": {\"count\": 2, \"bytes\": 4840}",
-        )
-        .replace(
-            "\"count\": 2, \"bytes\": 4400, \"stale",
-            "\"count\": 2, \"bytes\": 4840, \"stale",
-        );
+    let more = edited(|report| {
+        report["to_host"]["bytes"] = json!(4840);
+        let sites = report["sites"].as_array_mut().expect("a list").iter_mut();
+        let downloads = sites.filter(|site| site["bytes"] == 4400);
+        downloads.for_each(|site| site["bytes"] = json!(4840));
+    });
     let after = Scratch::new("after.json", &more);
     let worse = run(&["diff", before.path(), after.path()]);
     assert_eq!(worse.status.code(), Some(1));
@@ -163,11 +163,10 @@ fn a_page_has_the_text_of_its_report() {
 
 #[test]
 fn a_table_without_rows_has_no_head() {
-    let mut report: serde_json::Value = serde_json::from_str(SAMPLE).expect("JSON");
-    for key in ["sites", "streams", "findings"] {
-        report[key] = serde_json::Value::Array(Vec::new());
-    }
-    let empty = Scratch::new("no_rows.json", &report.to_string());
+    let without_rows = |report: &mut Value| {
+        ["sites", "streams", "findings"].into_iter().for_each(|key| report[key] = json!([]));
+    };
+    let empty = Scratch::new("no_rows.json", &edited(without_rows));
     for by in ["--by=site", "--by=array", "--by=device", "--by=stream"] {
         let text = stdout(&run(&["show", by, empty.path()]));
         assert!(!text.contains("direction") && text.contains("launches: 12"), "{text}");
@@ -176,13 +175,13 @@ fn a_table_without_rows_has_no_head() {
 
 #[test]
 fn hostile_names_are_escaped_and_shortened() {
-    let mut report: serde_json::Value = serde_json::from_str(SAMPLE).expect("JSON");
     let hostile = "\u{1b}[31m\u{202e}\n\u{e0041}".to_owned() + &"x".repeat(5000);
-    for key in ["array", "device", "direction", "cause"] {
-        report["sites"][0][key] = hostile.clone().into();
-    }
-    report["streams"][0]["device"] = hostile.into();
-    let file = Scratch::new("hostile.json", &report.to_string());
+    let report = edited(|report| {
+        let keys = ["array", "device", "direction", "cause"];
+        keys.into_iter().for_each(|key| report["sites"][0][key] = json!(hostile));
+        report["streams"][0]["device"] = json!(hostile);
+    });
+    let file = Scratch::new("hostile.json", &report);
     for by in ["--by=site", "--by=array", "--by=device", "--by=stream"] {
         let text = stdout(&run(&["show", by, file.path()]));
         let is_hostile =
@@ -194,15 +193,15 @@ fn hostile_names_are_escaped_and_shortened() {
 
 #[test]
 fn the_descriptions_of_the_schema_are_plain_text() {
-    fn descriptions<'v>(value: &'v serde_json::Value, found: &mut Vec<&'v str>) {
+    fn descriptions<'v>(value: &'v Value, found: &mut Vec<&'v str>) {
         if let Some(members) = value.as_object() {
-            let own = members.get("description").and_then(serde_json::Value::as_str);
+            let own = members.get("description").and_then(Value::as_str);
             found.extend(own);
             members.values().for_each(|member| descriptions(member, found));
         }
         value.as_array().into_iter().flatten().for_each(|item| descriptions(item, found));
     }
-    let schema: serde_json::Value = serde_json::from_str(&stdout(&run(&["schema"]))).expect("JSON");
+    let schema: Value = serde_json::from_str(&stdout(&run(&["schema"]))).expect("JSON");
     let mut found = Vec::new();
     descriptions(&schema, &mut found);
     assert!(found.len() > 50, "{found:?}");
@@ -264,7 +263,7 @@ fn what_the_library_writes_is_read_and_written_again_as_it_was() {
     assert!(document.process.is_some() && !document.memory.is_empty());
     for document in [sample, document] {
         let by_serde = serde_json::to_value(&document).expect("JSON");
-        let by_hand: serde_json::Value = serde_json::from_str(&document.to_json()).expect("JSON");
+        let by_hand: Value = serde_json::from_str(&document.to_json()).expect("JSON");
         assert_eq!(by_serde, by_hand, "the two writers agree");
     }
 }
@@ -282,8 +281,8 @@ fn pages_and_traces_are_written() {
 
 #[test]
 fn the_schema_names_the_keys_of_a_report() {
-    let schema: serde_json::Value = serde_json::from_str(&stdout(&run(&["schema"]))).expect("JSON");
-    let sample: serde_json::Value = serde_json::from_str(SAMPLE).expect("JSON");
+    let schema: Value = serde_json::from_str(&stdout(&run(&["schema"]))).expect("JSON");
+    let sample: Value = serde_json::from_str(SAMPLE).expect("JSON");
     let properties = schema["properties"].as_object().expect("an object");
     let keys = sample.as_object().expect("an object");
     assert!(keys.keys().all(|key| properties.contains_key(key)));

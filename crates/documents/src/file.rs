@@ -7,6 +7,9 @@ use std::path::Path;
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// A file that is being written.
+type Output = BufWriter<File>;
+
 /// Writes a file: beside its place, and then renames it, so that no reader sees half of it, and a
 /// failure leaves the earlier file. What is there and is no file, such as a pipe or a terminal, is
 /// written to directly. The error names the file.
@@ -17,7 +20,7 @@ pub fn write_file(path: &Path, contents: &[u8]) -> io::Result<()> {
 /// As [`write_file`], by a function.
 pub(crate) fn write_by(
     path: &Path,
-    write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+    write: impl FnOnce(&mut Output) -> io::Result<()>,
 ) -> io::Result<()> {
     // What a link leads to is replaced, not the link.
     let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
@@ -28,19 +31,13 @@ pub(crate) fn write_by(
     outcome.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
 }
 
-fn create(
-    place: &Path,
-    write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
-) -> io::Result<()> {
+fn create(place: &Path, write: impl FnOnce(&mut Output) -> io::Result<()>) -> io::Result<()> {
     let mut file = BufWriter::new(File::create(place)?);
     write(&mut file)?;
     file.flush()
 }
 
-fn replace(
-    place: &Path,
-    write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
-) -> io::Result<()> {
+fn replace(place: &Path, write: impl FnOnce(&mut Output) -> io::Result<()>) -> io::Result<()> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let Some(name) = place.file_name() else { return create(place, write) };

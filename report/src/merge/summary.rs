@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use resident_documents::{Document, Flow, Waits};
 
 use super::Job;
+use crate::table::sum;
 
 /// The totals of one rank, or of all.
 #[derive(Clone, Copy, Default)]
@@ -35,7 +36,6 @@ impl Totals {
         }
     }
 
-    /// Reports may be wrong, so no sum overflows.
     fn plus(self, other: Self) -> Self {
         Self {
             sent: sum(self.sent, other.sent),
@@ -62,13 +62,6 @@ impl Totals {
     /// The time in which threads waited for devices and for other processes.
     pub(super) fn waited_ns(&self) -> u64 {
         self.waits.nanoseconds.saturating_add(self.peer_waits.nanoseconds)
-    }
-}
-
-fn sum(one: Flow, other: Flow) -> Flow {
-    Flow {
-        count: one.count.saturating_add(other.count),
-        bytes: one.bytes.saturating_add(other.bytes),
     }
 }
 

@@ -1,14 +1,12 @@
 //! A job as text.
 
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use comfy_table::Table;
 use resident_documents::{Document, Flow, Waits, grouped, shown};
 
 use super::Job;
 use super::clocks::{Clock, Mark};
 use super::summary::{self, Imbalance, Pair, Totals};
-
-/// The tables are at most so many columns wide.
-const COLUMNS: u16 = 100;
+use crate::table::{COPIES, MESSAGES, new_table, total};
 
 pub(super) fn of(job: &Job, clocks: &[Clock]) -> String {
     let mut text = heading(job) + &format!("{}\n", ranks(job));
@@ -35,37 +33,11 @@ fn heading(job: &Job) -> String {
     }
 }
 
-/// A table whose columns are numbers, but those in `words`.
-fn new_table(header: &[&str], words: &[usize]) -> Table {
-    let mut table = Table::new();
-    table
-        .load_preset(presets::NOTHING)
-        .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_width(COLUMNS)
-        .set_header(header);
-    let numbers = (0..header.len()).filter(|column| !words.contains(column));
-    numbers.for_each(|number| {
-        if let Some(column) = table.column_mut(number) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    });
-    table
-}
-
 fn ranks(job: &Job) -> Table {
-    let header = [
-        "rank",
-        "host",
-        "sent",
-        "received",
-        "to devices",
-        "to the host",
-        "launches",
-        "waits",
-        "waited µs",
-        "for ranks µs",
-    ];
-    let mut table = new_table(&header, &[1]);
+    let (copies, waits) = (["to devices", "to the host"], ["waits", "waited µs", "for ranks µs"]);
+    let names =
+        [&["rank", "host", "sent", "received"], &copies[..], &["launches"], &waits].concat();
+    let mut table = new_table(&names, (0..names.len()).filter(|column| *column != 1));
     for (rank, document) in job.documents() {
         table.add_row(row(rank, document));
     }
@@ -90,7 +62,7 @@ fn row(rank: u32, document: &Document) -> Vec<String> {
 
 fn table_of_pairs(pairs: &[Pair]) -> Table {
     let header = ["from", "to", "bytes sent", "messages", "bytes received", "messages", ""];
-    let mut table = new_table(&header, &[6]);
+    let mut table = new_table(&header, 0..6);
     for pair in pairs {
         let cells = |flow: Option<Flow>| match flow {
             Some(Flow { count, bytes }) => [grouped(bytes), grouped(count)],
@@ -106,24 +78,20 @@ fn table_of_pairs(pairs: &[Pair]) -> Table {
 }
 
 fn totals(totals: &Totals) -> String {
-    let (copies, messages) = (["copy", "copies"], ["message", "messages"]);
-    let flows = [
-        (copies, "to devices", totals.to_device),
-        (copies, "to the host", totals.to_host),
-        (copies, "between devices", totals.between_devices),
-        (messages, "sent", totals.sent),
-        (messages, "received", totals.received),
+    let lines = [
+        (COPIES, "to devices", totals.to_device),
+        (COPIES, "to the host", totals.to_host),
+        (COPIES, "between devices", totals.between_devices),
+        (MESSAGES, "sent", totals.sent),
+        (MESSAGES, "received", totals.received),
     ];
-    let lines = flows.map(|([one, many], name, Flow { count, bytes })| {
-        let noun = if count == 1 { one } else { many };
-        format!("{:>16} bytes in {:>6} {noun:<8}  {name}\n", grouped(bytes), grouped(count))
-    });
+    let lines = lines.map(|(nouns, name, flow)| total(flow, nouns, 8, name)).concat();
     let waits = [("devices", totals.waits), ("ranks", totals.peer_waits)];
     let waits = waits.map(|(name, Waits { count, nanoseconds })| {
         let (count, micros) = (grouped(count), grouped(nanoseconds / 1000));
         format!("; waits for {name}: {count}, {micros} µs")
     });
-    format!("{}launches: {}{}\n", lines.concat(), grouped(totals.launches), waits.concat())
+    format!("{lines}launches: {}{}\n", grouped(totals.launches), waits.concat())
 }
 
 /// By what the clock of a rank was compared.

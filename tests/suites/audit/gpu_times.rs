@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use resident::audit::{self, Document, DocumentRecord};
-use resident::{Device, InOut, Kernel, Result};
+use resident::{Device, InOut, Kernel, Result, SmartArray};
 use resident_stand_in::{Settings, take_calls};
 use support::own_process;
 

@@ -35,14 +35,9 @@ struct Running {
 }
 
 impl Series {
-    pub(super) fn add(
-        &mut self,
-        copy: &Copied<'_>,
-        symbols: &mut Symbols,
-        groups: &mut Groups<Key>,
-    ) {
+    pub(super) fn add(&mut self, copy: &Copied<'_>, symbols: &mut Symbols, into: &mut Groups<Key>) {
         if copy.bytes > BYTES_MAX || copy.direction == "between_devices" {
-            return self.end(groups);
+            return self.end(into);
         }
         let key = Key {
             name: symbols.of(copy.name),
@@ -51,7 +46,7 @@ impl Series {
             is_to_host: copy.direction == "to_host",
         };
         if self.0.as_ref().is_some_and(|running| running.key != key) {
-            self.end(groups);
+            self.end(into);
         }
         let running = self.0.get_or_insert(Running { key, tally: Tally::default(), longest_ns: 0 });
         running.tally.add(&Tally::copy(copy.bytes, copy.duration_ns()));
