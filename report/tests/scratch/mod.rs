@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{env, fs};
 
 pub(crate) fn run(arguments: &[&str]) -> Output {
@@ -24,12 +25,14 @@ pub(crate) fn run_with(arguments: &[&str], input: &str) -> Output {
     child.wait_with_output().expect("it ends")
 }
 
-/// A file of this process.
+/// A file of one test.
 pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
     pub(crate) fn new(name: &str, contents: &str) -> Self {
-        let file = format!("resident-report-{}-{name}", std::process::id());
+        static FILES: AtomicUsize = AtomicUsize::new(0);
+        let number = FILES.fetch_add(1, Ordering::Relaxed);
+        let file = format!("resident-report-{}-{number}-{name}", std::process::id());
         let path = env::temp_dir().join(file);
         fs::write(&path, contents).expect("a temporary file");
         Self(path)
