@@ -4,7 +4,7 @@
 use resident::{Device, Error, SmartArray};
 use resident_stand_in::{self as driver, Settings};
 use support::own_process::assert_success;
-use support::{assert_says, own_process, test_name};
+use support::{assert_says, in_own_process, own_process, test_name};
 
 /// The message of a device that cannot be opened.
 #[track_caller]
@@ -57,8 +57,7 @@ fn no_driver() {
 
 #[test]
 fn a_driver_without_a_gpu() {
-    own_process!();
-    load(Settings::new().devices(0));
+    in_own_process!(load(Settings::new().devices(0)));
     let text = refused(Device::cuda(0));
     assert_says(
         &text,
@@ -77,8 +76,7 @@ fn a_driver_without_a_gpu() {
 
 #[test]
 fn an_old_driver() {
-    own_process!();
-    load(Settings::new().driver_version(11_020));
+    in_own_process!(load(Settings::new().driver_version(11_020)));
     assert_says(
         &refused(Device::cuda(0)),
         &["CUDA 11.2", "11.4 or later", "update the NVIDIA driver"],
@@ -88,8 +86,7 @@ fn an_old_driver() {
 
 #[test]
 fn a_number_that_no_gpu_has() {
-    own_process!();
-    load(Settings::new().devices(2));
+    in_own_process!(load(Settings::new().devices(2)));
     for ordinal in [2, 7, usize::MAX] {
         assert_says(
             &refused(Device::cuda(ordinal)),
@@ -179,8 +176,7 @@ fn a_driver_that_does_not_start() {
 
 #[test]
 fn opening_that_is_refused_anywhere_leaves_nothing_behind() {
-    own_process!();
-    load(Settings::new());
+    in_own_process!(load(Settings::new()));
     let mut refusals = 0;
     for nth in 1.. {
         driver::take_calls();

@@ -240,7 +240,7 @@ fn what_comes_out(device: &Device) {
             scale(with(&["-arch=sm_80", option])).prepare(device).expect_err("nothing to load");
         let Error::Compile { log, .. } = &error else { panic!("{error}") };
         assert_says(
-            &log,
+            log,
             &["for sm_80 made neither machine code nor PTX", &format!("the option `{option}`")],
         );
     }

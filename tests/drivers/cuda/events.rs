@@ -6,12 +6,11 @@ use resident::{Device, Grid, InOut, Kernel, Result, SmartArray, StreamPriorities
 use resident_backend::{Backend, DeviceKind, EventTiming};
 use resident_stand_in::Settings;
 use support::cuda::driver;
-use support::{in_own_process, own_process};
+use support::in_own_process;
 
 #[test]
 fn the_time_between_two_events_needs_timing_in_both() {
-    own_process!();
-    resident_stand_in::load(Settings::new()).expect("the stand-in driver loads");
+    in_own_process!(resident_stand_in::load(Settings::new()).expect("the stand-in driver loads"));
     let gpu = resident_gpu::open(DeviceKind::Cuda, 0).expect("it opens");
     let queue = gpu.new_queue().expect("a stream");
     let [timed, later] = [(); 2].map(|()| queue.record(EventTiming::Enabled).expect("an event"));
@@ -26,8 +25,7 @@ fn the_time_between_two_events_needs_timing_in_both() {
 
 #[test]
 fn the_priorities_of_streams_are_those_of_the_driver() {
-    own_process!();
-    resident_stand_in::load(Settings::new()).expect("the stand-in driver loads");
+    in_own_process!(resident_stand_in::load(Settings::new()).expect("the stand-in driver loads"));
     let device = Device::cuda(0).expect("it opens");
     let range = device.stream_priorities().expect("the driver tells");
     assert_eq!(range, StreamPriorities { least: 0, greatest: -5 });

@@ -251,7 +251,7 @@ fn parameters_that_do_not_fit_the_signature_are_listed() {
     let error = kernel.prepare(&device).expect_err("two parameters for three");
     let Error::Compile { kernel, device, log, .. } = &error else { panic!("{error}") };
     assert_eq!((&**kernel, &**device), ("\"axpy\"", "cuda:0"));
-    assert_says(&log, &["compiled are 2 of [4, 8] bytes, the signature has 3 of [4, 8, 8] bytes"]);
+    assert_says(log, &["compiled are 2 of [4, 8] bytes, the signature has 3 of [4, 8, 8] bytes"]);
     assert!(
         log.ends_with("extern \"C\" __global__ void wrong(float a, const float *x, float *y)"),
         "{log}"

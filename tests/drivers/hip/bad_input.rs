@@ -23,24 +23,21 @@ fn a_library_that_is_no_hip() {
 
 #[test]
 fn a_runtime_that_is_too_old() {
-    own_process!();
-    driver::load(Settings::new().version(40_500_000)).expect("it loads");
+    in_own_process!(driver::load(Settings::new().version(40_500_000)).expect("it loads"));
     let text = refused(Device::hip(0));
     assert_says(&text, &["supports HIP 4.5, but 5.0 or later is needed: update ROCm"]);
 }
 
 #[test]
 fn a_runtime_without_a_device() {
-    own_process!();
-    driver::load(Settings::new().devices(0)).expect("it loads");
+    in_own_process!(driver::load(Settings::new().devices(0)).expect("it loads"));
     let text = refused(Device::hip(0));
     assert_says(&text, &["shows no GPU", "HIP_VISIBLE_DEVICES", "/dev/kfd"]);
 }
 
 #[test]
 fn a_device_beyond_the_last() {
-    own_process!();
-    driver::load(Settings::new().devices(2)).expect("it loads");
+    in_own_process!(driver::load(Settings::new().devices(2)).expect("it loads"));
     let text = refused(Device::hip(2));
     assert_says(&text, &["hip:2", "shows 2 GPU(s), numbered from 0"]);
     assert_eq!(Device::hip(1).expect("it exists").name(), "hip:1");

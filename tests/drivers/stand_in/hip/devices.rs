@@ -69,8 +69,7 @@ fn properties_have_the_layout_of_hip_5() {
 
 #[test]
 fn properties_have_the_layout_of_hip_6() {
-    support::own_process!();
-    load(Settings::new());
+    in_own_process!(load(Settings::new()));
     // The structure of HIP 6 has 1472 bytes.
     type Properties = extern "C" fn(&mut [u8; 1473], i32) -> u32;
     let properties: Properties = super::api::function("hipGetDevicePropertiesR0600");
@@ -85,8 +84,7 @@ fn properties_have_the_layout_of_hip_6() {
 
 #[test]
 fn what_no_version_has_is_absent() {
-    support::own_process!();
-    load(Settings::new());
+    in_own_process!(load(Settings::new()));
     let absent = [
         "hipMemcpyBatchAsync",
         "hipMemsetD2D8Async",
@@ -115,8 +113,7 @@ fn without_devices_only_questions_are_answered() {
 
 #[test]
 fn errors_have_names_and_texts() {
-    support::own_process!();
-    load(Settings::new());
+    in_own_process!(load(Settings::new()));
     let known = [(0, "hipSuccess"), (1, "hipErrorInvalidValue"), (209, "hipErrorNoBinaryForGpu")];
     for (code, name) in known {
         assert_eq!(text("hipGetErrorName", code), name);

@@ -82,8 +82,7 @@ fn seeds_run_work_only_while_something_waits() {
 
 #[test]
 fn what_is_not_supported_is_noted() {
-    support::own_process!();
-    load(Settings::new());
+    in_own_process!(load(Settings::new()));
     let launch: unsafe extern "C" fn() -> u32 = super::api::function("hipGraphLaunch");
     // SAFETY: the stand-in's function takes no arguments.
     assert_eq!(unsafe { launch() }, NOT_SUPPORTED);

@@ -37,8 +37,7 @@ fn each_has_its_own_devices_record_and_faults() {
 
 #[test]
 fn both_compilers_compile() {
-    support::own_process!();
-    resident_stand_in_nvrtc::load().expect("it loads");
+    in_own_process!(resident_stand_in_nvrtc::load().expect("it loads"));
     let compiler = super::api::hiprtc();
     if !resident_stand_in_hiprtc::compiles() {
         return;
