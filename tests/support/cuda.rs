@@ -3,7 +3,6 @@
 /// What differs between the stand-ins for CUDA's driver and for HIP.
 pub mod face {
     pub use resident_stand_in::*;
-    pub use resident_stand_in_nvrtc::compiles;
 
     use resident::{Device, GpuSource, Result};
 

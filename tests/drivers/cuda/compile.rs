@@ -1,7 +1,6 @@
 //! From CUDA C to a loaded kernel, on the stand-in driver and the stand-in compiler, which count
 //! their calls: when each program is compiled, and what is cached in the process and on disk. Each
-//! test runs in its own process, with its own environment. Where there is no C++ compiler, on which
-//! the stand-in depends, each says that it is skipped.
+//! test runs in its own process, with its own environment.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -349,11 +348,6 @@ fn includes(device: &Device) {
     works(&scale(CudaSource::c(text).include(&scratch.0)), device);
 }
 
-/// A folder for the cache of a test, if there is a C++ compiler.
-fn cache(name: &str) -> Option<Scratch> {
-    resident_stand_in_nvrtc::compiles().then(|| Scratch::new(name))
-}
-
 /// Runs parts one after the other, each of which compiles so many programs.
 #[track_caller]
 fn run(cache: &Path, parts: &[(&str, u64)]) {
@@ -364,7 +358,7 @@ fn run(cache: &Path, parts: &[(&str, u64)]) {
 
 #[test]
 fn a_source_is_compiled_once_and_the_next_run_finds_it_on_disk() {
-    let Some(cache) = cache("disk") else { return };
+    let cache = Scratch::new("disk");
     run(&cache.0, &[("two kernels", 1)]);
     assert_eq!(cache.files().len(), 1);
     // Code of another compiler is a separate cache entry.
@@ -374,7 +368,7 @@ fn a_source_is_compiled_once_and_the_next_run_finds_it_on_disk() {
 
 #[test]
 fn what_is_damaged_on_disk_is_compiled_again_and_replaced() {
-    let Some(cache) = cache("damaged") else { return };
+    let cache = Scratch::new("damaged");
     run(&cache.0, &[("two kernels", 1)]);
     let file = cache.files().remove(0);
     let whole = fs::read(&file).expect("readable");
@@ -388,7 +382,7 @@ fn what_is_damaged_on_disk_is_compiled_again_and_replaced() {
 
 #[test]
 fn a_cache_that_cannot_be_written_is_no_error() {
-    let Some(scratch) = cache("unwritable") else { return };
+    let scratch = Scratch::new("unwritable");
     let file = scratch.0.join("a file");
     fs::write(&file, "in the folder's place").expect("writable");
     run(&file, &[("two kernels", 1)]);
@@ -397,7 +391,7 @@ fn a_cache_that_cannot_be_written_is_no_error() {
 
 #[test]
 fn options_decide_what_comes_out_and_what_is_kept() {
-    let Some(cache) = cache("options") else { return };
+    let cache = Scratch::new("options");
     run(&cache.0, &[("what comes out", 8)]);
     assert_eq!(cache.files().len(), 5, "failed compilations are not cached");
     // Three that failed, and cached code that does not load.
@@ -406,21 +400,21 @@ fn options_decide_what_comes_out_and_what_is_kept() {
 
 #[test]
 fn machine_code_that_the_driver_refuses_is_replaced_by_its_ptx() {
-    let Some(cache) = cache("refused") else { return };
+    let cache = Scratch::new("refused");
     // Then the cached PTX is loaded.
     run(&cache.0, &[("refused machine code", 3), ("refused machine code", 0)]);
 }
 
 #[test]
 fn what_is_kept_and_does_not_load_is_compiled_anew_once() {
-    let Some(cache) = cache("anew") else { return };
+    let cache = Scratch::new("anew");
     run(&cache.0, &[("two kernels", 1), ("refused once", 1)]);
     run(&cache.0, &[("refused altogether", 1), ("two kernels", 0)]);
 }
 
 #[test]
 fn the_compiler_is_the_one_named_else_that_of_the_drivers_version() {
-    let Some(folder) = cache("versions") else { return };
+    let folder = Scratch::new("versions");
     let copy = |name: &str| {
         fs::copy(resident_stand_in_nvrtc::file().expect("built"), folder.0.join(name))
             .expect("writable")
@@ -464,10 +458,8 @@ macro_rules! without_cache {
     ($($test:ident: $part:literal, $count:expr;)*) => {$(
         #[test]
         fn $test() {
-            if resident_stand_in_nvrtc::compiles() {
-                let compiled = compilations_of($part, Path::new("off"));
-                assert_eq!(compiled, $count.unwrap_or(compiled));
-            }
+            let compiled = compilations_of($part, Path::new("off"));
+            assert_eq!(compiled, $count.unwrap_or(compiled));
         }
     )*};
 }
@@ -486,7 +478,7 @@ without_cache! {
 
 #[test]
 fn what_includes_others_is_never_kept_on_disk() {
-    let Some(cache) = cache("included") else { return };
+    let cache = Scratch::new("included");
     // The file, and the same text with the same folder, are one program.
     run(&cache.0, &[("includes", 1)]);
     assert_eq!(cache.files(), Vec::<PathBuf>::new());

@@ -26,9 +26,6 @@ fn launches() -> usize {
 
 #[test]
 fn a_runtime_that_keeps_its_promises_is_used() {
-    if !resident_stand_in_hiprtc::compiles() {
-        return;
-    }
     own_process!([CHECK]);
     let device = open(Settings::new().devices(2));
     assert!(launches() > 1, "nothing was tested");
@@ -41,9 +38,6 @@ fn a_runtime_that_keeps_its_promises_is_used() {
 
 #[test]
 fn a_runtime_that_differs_where_it_may_is_used() {
-    if !resident_stand_in_hiprtc::compiles() {
-        return;
-    }
     own_process!([CHECK]);
     open(Settings::new().sparse().without_pools().seed(3));
     assert!(launches() > 1, "nothing was tested");
@@ -51,9 +45,6 @@ fn a_runtime_that_differs_where_it_may_is_used() {
 
 #[test]
 fn a_runtime_whose_events_hold_nothing_back_is_refused() {
-    if !resident_stand_in_hiprtc::compiles() {
-        return;
-    }
     own_process!([CHECK]);
     let text = refusal(Settings::new().ignores_waits());
     assert_says(&text, &[BROKEN, "hipStreamWaitEvent", "HIP_CHECK"]);
@@ -61,9 +52,6 @@ fn a_runtime_whose_events_hold_nothing_back_is_refused() {
 
 #[test]
 fn a_runtime_that_copies_registered_memory_back_is_refused() {
-    if !resident_stand_in_hiprtc::compiles() {
-        return;
-    }
     own_process!([CHECK]);
     let text = refusal(Settings::new().restores_registered_memory());
     assert_says(&text, &[BROKEN, "hipHostRegister", "HIP_CHECK"]);
@@ -71,9 +59,6 @@ fn a_runtime_that_copies_registered_memory_back_is_refused() {
 
 #[test]
 fn a_runtime_that_never_says_that_work_is_over_is_refused() {
-    if !resident_stand_in_hiprtc::compiles() {
-        return;
-    }
     own_process!([CHECK]);
     let text = refusal(Settings::new().never_says_idle());
     assert_says(&text, &[BROKEN, "hipStreamQuery", "HIP_CHECK"]);

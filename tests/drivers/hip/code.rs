@@ -32,9 +32,6 @@ fn log(kernel: &Kernel<Add>, device: &Device) -> String {
 #[test]
 fn cuda_c_runs_as_it_is_with_its_options_translated() {
     own_process!();
-    if !resident_stand_in_hiprtc::compiles() {
-        return;
-    }
     let gpu = open(Settings::new());
     let source = GpuSource::c(ADD)
         .define("ADDEND", 2)
@@ -63,9 +60,7 @@ fn an_option_for_wavefronts_of_another_size_is_refused() {
 fn compiles_one_program() {
     driver::load(Settings::new()).expect("it loads");
     let gpu = Device::hip(0).expect("it opens");
-    if resident_stand_in_hiprtc::compiles() {
-        add(GpuSource::c(ADD).define("ADDEND", 1)).prepare(&gpu).expect("it compiles");
-    }
+    add(GpuSource::c(ADD).define("ADDEND", 1)).prepare(&gpu).expect("it compiles");
 }
 
 /// hiprtc calls itself 9.0 in every release, so its file tells which one compiled.
@@ -84,8 +79,7 @@ fn each_compilers_code_is_its_own() {
         std::fs::read_dir(&cache).expect("a folder").count()
     });
     std::fs::remove_dir_all(folder).expect("it is there");
-    let programs = usize::from(resident_stand_in_hiprtc::compiles());
-    assert_eq!(cached, [programs, 2 * programs, 2 * programs]);
+    assert_eq!(cached, [1, 2, 2]);
 }
 
 /// The runtime refuses 2^32 threads and more along an axis. Elsewhere a grid may have them.
@@ -119,9 +113,6 @@ fn operations_take_more_elements_than_threads_along_an_axis() {
         return;
     }
     own_process!();
-    if !resident_stand_in_hiprtc::compiles() {
-        return;
-    }
     let gpu = open(Settings::new().memory(5 << 30).poison(false));
     let (_here, len) = (gpu.enter(), (1 << 32) + 1000);
     let sevens = SmartArray::from(vec![7_u8]);
@@ -135,9 +126,6 @@ fn operations_take_more_elements_than_threads_along_an_axis() {
 #[test]
 fn the_compilers_log_is_shown() {
     own_process!();
-    if !resident_stand_in_hiprtc::compiles() {
-        return;
-    }
     let gpu = open(Settings::new());
     let text = log(&add(ADD), &gpu);
     assert_says(&text, &["hiprtc", "for gfx90a", "add.cu", "ADDEND"]);
@@ -148,9 +136,6 @@ fn the_compilers_log_is_shown() {
 #[test]
 fn a_signature_is_compared_with_the_code_object() {
     own_process!();
-    if !resident_stand_in_hiprtc::compiles() {
-        return;
-    }
     let gpu = open(Settings::new());
     let kernel = Kernel::<(u64, InOut<u32>)>::new("add");
     // SAFETY: it is never launched.
@@ -162,9 +147,6 @@ fn a_signature_is_compared_with_the_code_object() {
 #[test]
 fn a_body_for_amd_runs_in_place_of_the_other() {
     own_process!();
-    if !resident_stand_in_hiprtc::compiles() {
-        return;
-    }
     let gpu = open(Settings::new());
     let of = |addend| GpuSource::c(ADD).define("ADDEND", addend);
     // SAFETY: as in `add`.
@@ -195,9 +177,6 @@ fn code_objects_that_are_none_or_for_another_architecture() {
     }
     let text = log(&add(GpuSource::hsaco(*b"CCOB\x02\0\x01\0")), &gpu);
     assert_says(&text, &["compressed bundle", "--no-offload-compress"]);
-    if !resident_stand_in_hiprtc::compiles() {
-        return;
-    }
     driver::fail_nth("hipModuleLoadDataEx", 1, 209);
     let text = log(&add(GpuSource::c(ADD).define("ADDEND", 1)), &gpu);
     assert_says(&text, &["cannot load what hiprtc", "gfx90a", "RESIDENT_HIPRTC"]);

@@ -61,9 +61,6 @@ fn increment(array: &mut SmartArray<u32, Ix2>, device: &Device) -> Result<()> {
 #[test]
 fn random_programs_over_both_vendors() {
     own_process!();
-    if !resident_stand_in_nvrtc::compiles() {
-        return;
-    }
     let [nvidia, amd] = both();
     let devices = [nvidia, amd, Device::cpu()];
     let mut runner = TestRunner::new(ProptestConfig::with_cases(48));

@@ -152,9 +152,6 @@ fn operations_multiply_numbers_of_double_precision_by_cublas() {
 #[test]
 fn the_example_solves_with_cublas_and_moves_nothing_but_the_residual() {
     own_process!();
-    if !resident_stand_in_nvrtc::compiles() {
-        return;
-    }
     // Before a device is opened: it switches the cache of compiled code off.
     resident_stand_in_nvrtc::load().expect("what stands for NVRTC loads");
     let bench = open();

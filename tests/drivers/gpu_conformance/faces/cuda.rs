@@ -2,7 +2,6 @@
 
 pub(crate) mod face {
     pub(crate) use resident_stand_in::*;
-    pub(crate) use resident_stand_in_nvrtc::compiles;
 
     use resident::{Device, Result};
 

@@ -2,7 +2,6 @@
 
 pub(crate) mod face {
     pub(crate) use resident_stand_in_hip::*;
-    pub(crate) use resident_stand_in_hiprtc::compiles;
 
     use resident::{Device, Result};
 

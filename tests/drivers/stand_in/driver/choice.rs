@@ -47,11 +47,11 @@ pub(crate) fn is_real() -> bool {
 }
 
 /// Whether nothing is left to do for the caller: the test ran in another process, or this machine
-/// lacks what it needs. The stand-ins need a C++ compiler for what NVRTC compiles.
+/// lacks what it needs.
 #[track_caller]
 pub(crate) fn has_run(test: &str, needs: &[Need]) -> bool {
     if !is_real() {
-        return needs.contains(&Need::Nvrtc) && !resident_stand_in_nvrtc::compiles();
+        return false;
     }
     if std::env::var_os(own_process::VARIABLE).is_none() {
         run_elsewhere(test, needs);

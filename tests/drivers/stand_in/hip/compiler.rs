@@ -20,9 +20,6 @@ fn a_source_becomes_a_code_object() {
     let (mut major, mut minor) = (7, 7);
     ok((compiler.hiprtcVersion)(&mut major, &mut minor));
     assert_eq!((major, minor), (9, 0));
-    if !resident_stand_in_hiprtc::compiles() {
-        return;
-    }
     let options = ["--offload-arch=gfx90a:xnack-", "-O3", "-std=c++17", "-ffp-contract=off"];
     let made = compiler.compile(SCALE, &options, &["scale<float>", "&nothing"]);
     let image = made.outcome.expect(&made.log);
@@ -55,9 +52,6 @@ fn wrong_options_are_refused_as_by_clang() {
 #[test]
 fn the_log_names_the_place_of_an_error() {
     let compiler = in_own_process!(hiprtc());
-    if !resident_stand_in_hiprtc::compiles() {
-        return;
-    }
     let source = "__global__ void f(float *x) {\n    x[0] = y;\n}\n";
     let made = compiler.compile(source, &["--offload-arch=gfx90a"], &[]);
     assert_eq!(made.outcome, Err(COMPILATION));
@@ -68,9 +62,6 @@ fn the_log_names_the_place_of_an_error() {
 #[test]
 fn macros_and_the_rounding_of_products_follow_the_options() {
     let compiler = in_own_process!(hiprtc());
-    if !resident_stand_in_hiprtc::compiles() {
-        return;
-    }
     let source = "#if WIDTH != 4\n#error another width\n#endif\n";
     for (options, is_right) in [(["-DWIDTH=4", "-w"], true), (["-D", "WIDTH=5"], false)] {
         let all: Vec<&str> = ["--offload-arch=gfx90a"].into_iter().chain(options).collect();

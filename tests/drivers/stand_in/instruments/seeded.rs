@@ -199,9 +199,6 @@ fn kernels_touch_what_they_were_registered_with() {
 #[test]
 fn compiled_kernels_touch_what_their_types_and_declarations_tell() {
     own_process!();
-    if !resident_stand_in_nvrtc::compiles() {
-        return;
-    }
     resident_stand_in_nvrtc::load().expect("the stand-in for NVRTC loads");
     let context = untracked();
     let source = "

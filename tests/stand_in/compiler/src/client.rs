@@ -50,36 +50,11 @@ impl Client {
     }
 }
 
-/// Whether sources compile here: whether there is a C++ compiler. If not, says that the caller's
-/// test is skipped.
-#[must_use]
-pub fn compiles() -> bool {
-    match missing_compiler() {
-        None => true,
-        Some(fault) => {
-            println!("skipped: {fault}");
-            false
-        }
-    }
-}
-
-#[cfg(target_os = "linux")]
-fn missing_compiler() -> Option<String> {
-    resident_host_code::compiler::Compiler::find().err()
-}
-
-#[cfg(not(target_os = "linux"))]
-fn missing_compiler() -> Option<String> {
-    Some("the stand-in is available only on Linux".to_owned())
-}
-
 /// Defines the functions by which tests load the compiler of a [`Client`], and query it.
 /// `$compilations` is the function of the shared object that counts.
 #[macro_export]
 macro_rules! compiler_client_functions {
     ($client:path, $compilations:literal) => {
-        pub use $crate::client::compiles;
-
         /// Loads the compiler into this process, so that code that looks for the real one
         /// afterwards finds it: by its SONAME, or by the variable in which `resident` takes its
         /// path (`RESIDENT_NVRTC`, `RESIDENT_HIPRTC`), which this overwrites. What it compiles is
