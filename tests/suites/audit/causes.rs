@@ -3,7 +3,7 @@
 
 use std::sync::mpsc;
 
-use resident::audit::{self, Finding, Report};
+use resident::audit::{self, DocumentFinding, Report};
 use resident::ndarray::{Array1, Ix1};
 use resident::{Device, DeviceArray, Grid, In, InOut, Kernel, Out, Result, SmartArray};
 use support::lab::lab;
@@ -16,14 +16,14 @@ fn report(work: impl FnOnce() -> Result<()>) -> Result<Report> {
     outcome.map(|()| report)
 }
 
-fn of_kind(report: &Report, kind: &str) -> Vec<Finding> {
+fn of_kind(report: &Report, kind: &str) -> Vec<DocumentFinding> {
     let mut findings = report.findings();
     findings.retain(|finding| finding.kind == kind);
     findings
 }
 
 #[track_caller]
-fn only(report: &Report, kind: &str) -> Finding {
+fn only(report: &Report, kind: &str) -> DocumentFinding {
     let found = of_kind(report, kind);
     let [finding] = &found[..] else { panic!("one {kind}: {:?}", report.findings()) };
     finding.clone()

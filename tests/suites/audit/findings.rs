@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use resident::audit::{self, DocumentRecord, Finding, Report};
+use resident::audit::{self, DocumentFinding, DocumentRecord, Report};
 use resident::ndarray::{Ix1, Ix2, s};
 use resident::{Device, Emulation, In, InOut, Kernel, Result, SmartArray, Traffic};
 use support::lab::lab;
@@ -17,7 +17,7 @@ fn report(work: impl FnOnce() -> Result<()>) -> Result<Report> {
 }
 
 /// The finding of this kind.
-fn only(report: &Report, kind: &str) -> Finding {
+fn only(report: &Report, kind: &str) -> DocumentFinding {
     let findings = report.findings();
     let mut of_kind = findings.iter().filter(|finding| finding.kind == kind);
     let found = of_kind.next().unwrap_or_else(|| panic!("no {kind} in {findings:?}")).clone();
@@ -111,7 +111,7 @@ fn an_array_that_is_evicted_and_copied_again() -> Result<()> {
     };
     let (before, after) = (loops(1000)?, loops(2000)?);
     let findings = before.findings();
-    let total = |of: fn(&Finding) -> u64| findings.iter().map(of).sum::<u64>();
+    let total = |of: fn(&DocumentFinding) -> u64| findings.iter().map(of).sum::<u64>();
     assert!(findings.iter().all(|finding| finding.kind == "evicted"), "{findings:?}");
     let found = (total(|finding| finding.count), total(|finding| finding.bytes));
     assert_eq!(found, saved(&before.traffic(), &after.traffic()));
@@ -223,7 +223,7 @@ fn an_upload_that_something_reads_before_it_is_overwritten_is_correct() -> Resul
             copy().launch_on(&stream, grid(), (&source, &mut array))
         })?;
         let findings = seen.findings();
-        let is_other = |finding: &Finding| finding.kind != "overwritten_upload";
+        let is_other = |finding: &DocumentFinding| finding.kind != "overwritten_upload";
         assert!(findings.iter().all(is_other), "{name}: {findings:?}");
     }
     Ok(())
@@ -280,7 +280,7 @@ fn a_download_that_something_reads_is_correct() -> Result<()> {
             Ok(())
         })?;
         let findings = seen.findings();
-        let is_other = |finding: &Finding| finding.kind != "unread_download";
+        let is_other = |finding: &DocumentFinding| finding.kind != "unread_download";
         assert!(findings.iter().all(is_other), "{name}: {findings:?}");
     }
     Ok(())
@@ -528,7 +528,7 @@ fn many_small_copies_that_could_be_one() -> Result<()> {
 /// What could be saved if the program had run in these times, which no other load on the machine
 /// changes: each call takes 1 us, work runs in the order of its stream, and a thread that has
 /// waited does something else for as long as a piece of work takes.
-fn findings_in(work: Duration, report: &Report) -> Vec<Finding> {
+fn findings_in(work: Duration, report: &Report) -> Vec<DocumentFinding> {
     let work_ns = work.as_nanos() as u64;
     let mut document = report.to_document();
     let (mut now_ns, mut idle_from) = (0, BTreeMap::<(String, u32), u64>::new());
@@ -563,7 +563,7 @@ fn waits_between_launches() -> Result<()> {
     // Its work runs only when a thread waits for it.
     let device = Device::emulated(Emulation::new().seed(1));
     let stream = device.stream();
-    let findings = |waits: bool| -> Result<Vec<Finding>> {
+    let findings = |waits: bool| -> Result<Vec<DocumentFinding>> {
         let mut array = SmartArray::from(vec![1.0_f32; 100]);
         let report = report(|| {
             for _ in 0..20 {
@@ -600,7 +600,7 @@ fn waits_between_launches() -> Result<()> {
 fn copies_that_wait_for_a_kernel_that_does_not_use_them() -> Result<()> {
     let device = lab();
     let streams = [device.new_stream()?, device.new_stream()?];
-    let findings = |copies_on: usize| -> Result<Vec<Finding>> {
+    let findings = |copies_on: usize| -> Result<Vec<DocumentFinding>> {
         let mut state = SmartArray::from(vec![1.0_f32; 10]);
         state.prefetch(&streams[0])?;
         let mut batches: Vec<_> = (0..8).map(|_| SmartArray::from(vec![1.0_f32; 1000])).collect();

@@ -11,7 +11,8 @@ use opentelemetry::Value as Attribute;
 use opentelemetry::trace::TracerProvider;
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{SdkTracerProvider, SpanData, SpanExporter};
-use resident::{Device, Emulation, Result, SmartArray, audit};
+use resident::internal::{Transfer, record_transfer};
+use resident::{Device, Emulation, Result, SmartArray};
 use serde_json::{Value, json};
 use support::lab::lab;
 use support::own_process;
@@ -112,7 +113,7 @@ fn the_event_of_a_message_has_its_peer() {
         .finish();
     let line = line!() + 2;
     tracing::subscriber::with_default(subscriber, || {
-        audit::record_transfer(audit::Transfer::received(40, "photo", 3));
+        record_transfer(Transfer::received(40, "photo", 3));
     });
     let lines = buffer.lines();
     let [line_of_event] = &lines[..] else { panic!("one event: {lines:?}") };

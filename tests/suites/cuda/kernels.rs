@@ -4,8 +4,9 @@
 
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
+use resident::launch::Slice;
 use resident::ndarray::{Array2, Ix2, IxDyn, s};
-use resident::{CudaSource, Device, Error, Grid, In, InOut, Kernel, Out, Slice, SmartArray};
+use resident::{CudaSource, Device, Error, Grid, In, InOut, Kernel, Out, SmartArray};
 use resident_stand_in::{Access, Fault, Launch, Length, Parameter, Settings};
 use support::own_process;
 

@@ -1,8 +1,9 @@
 //! Launches: chains, across streams, of all layouts.
 
 use resident::audit::{self, Implicit};
+use resident::launch::Slice;
 use resident::ndarray::{Array2, ShapeBuilder, s};
-use resident::{Error, Grid, InOut, Kernel, Result, Slice, SmartArray};
+use resident::{Error, Grid, InOut, Kernel, Result, SmartArray};
 
 use super::kernels::{accumulate, add, add_sized, copy_sized, over, over_2d, plus};
 use super::lab::Lab;
