@@ -153,7 +153,7 @@ mod error;
 pub mod guide;
 #[cfg(any(feature = "cuda", feature = "dlpack"))]
 mod interop;
-mod launch;
+pub mod launch;
 mod live_arrays;
 mod memory_use;
 pub mod ops;
@@ -173,8 +173,6 @@ pub mod iter {
         AxisChunks, AxisChunksIter, AxisChunksIterMut, AxisIter, AxisIterMut, AxisParts,
     };
 }
-#[doc(hidden)]
-pub use array::__field;
 pub use audit::{Budget, Flow, Residency, Traffic, Validity};
 pub use resident_embedded::{Emulation, Fault, Link};
 /// What an emulated device records: its calls, and hazards, which are unordered accesses to the
@@ -203,18 +201,27 @@ pub use interop::CudaArrayInterface;
 pub use interop::TensorElement;
 #[cfg(feature = "nccl")]
 pub use interop::nccl;
+#[doc(inline)]
 pub use launch::{
     Argument, Arguments, Compiled, CudaSource, Described, Difference, Flat, GpuSource, In, InOut,
-    Kernel, Out, Parameter, Signature, Slice, Variable,
+    Kernel, Out, Parameter, Signature, Variable,
 };
 pub use ndarray;
-#[doc(hidden)]
-pub use resident_backend::environment;
 pub use resident_backend::grid::{Extent3, Grid, GridLimits};
 pub use resident_backend::{
     Capacity, DeviceKind, KernelAttributes, MemoryUsage as Memory, PinnedOptions,
 };
 pub use resident_macros::budget;
+
+/// What the macros, and other packages of this repository, use. No stable interface.
+#[doc(hidden)]
+pub mod internal {
+    pub use resident_backend::environment;
+
+    pub use crate::array::{Disjoint, Field, FieldTuple};
+    pub use crate::audit::recording::messages::{Transfer, mark_barrier, record_transfer};
+    pub use crate::audit::reports::process::set_rank;
+}
 
 /// The names that most programs use: `use resident::prelude::*;`.
 pub mod prelude {

@@ -134,7 +134,7 @@ pub enum Direction {
     ToHost,
     /// Device to device.
     BetweenDevices,
-    /// To another process: see [`record_transfer`](crate::audit::record_transfer).
+    /// To another process, by `resident-mpi`, or by NCCL.
     Sent,
     /// From another process.
     Received,

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::panic::Location;
 use std::time::Duration;
 
-use resident::audit::{self, Transfer};
+use resident::internal::{Transfer, mark_barrier, record_transfer};
 
 /// Messages, or bytes, of one process since MPI was initialised.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -66,7 +66,7 @@ impl Counts {
     /// Records that all processes have left a barrier.
     #[track_caller]
     pub(crate) fn record_barrier(&self) {
-        audit::mark_barrier(self.waited.take());
+        mark_barrier(self.waited.take());
     }
 }
 
@@ -81,7 +81,7 @@ pub(crate) fn record(counts: &Counts, message: &Message<'_>) {
     flow.bytes += message.bytes as u64;
     counts.traffic.set(traffic);
     let transfer = transfer_of(message).at(message.site).waited(counts.waited.take());
-    audit::record_transfer(transfer);
+    record_transfer(transfer);
 }
 
 fn transfer_of<'a>(message: &Message<'a>) -> Transfer<'a> {

@@ -2,8 +2,9 @@
 
 use std::{panic, process};
 
+use resident::internal::environment;
 use resident::ndarray::Ix1;
-use resident::{Device, SmartArray, environment};
+use resident::{Device, SmartArray};
 
 use crate::error::Result;
 use crate::initialise::init;

@@ -4,7 +4,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use resident::{Device, DeviceKind, audit, environment};
+use resident::internal::{environment, set_rank};
+use resident::{Device, DeviceKind};
 
 use crate::call::{Agent, Session};
 use crate::error::{Error, Result};
@@ -84,7 +85,7 @@ pub fn init() -> Result<Mpi> {
     })?;
     let nccl = nccl::join(&world, wish)?;
     world.set_nccl(nccl);
-    audit::set_rank(number(world.rank()), number(world.size()));
+    set_rank(number(world.rank()), number(world.size()));
     let mpi = Mpi(Rc::new(world));
     // Reports of the processes have their clocks aligned by it.
     mpi.barrier()?;

@@ -11,7 +11,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
-use resident::{Device, environment};
+use resident::Device;
+use resident::internal::environment;
 
 use crate::call::{Session, says_it_uses_memory_of};
 use crate::transport::{Choice, Reachable, Transport};

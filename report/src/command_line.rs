@@ -59,7 +59,7 @@ pub(crate) enum Task {
         #[arg(long)]
         json: bool,
         /// Also write one trace of all ranks for Perfetto. Clocks are compared by the barriers that
-        /// ranks have in common (audit::mark_barrier), else by the time of their hosts.
+        /// ranks have in common (resident-mpi records them), else by the time of their hosts.
         #[arg(long, value_name = "OUTPUT")]
         perfetto: Option<PathBuf>,
     },

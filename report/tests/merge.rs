@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use resident::audit::{self, Document, DocumentBarrier, DocumentRecord, DocumentSite, Flow, Waits};
+use resident::internal;
 use scratch::{Scratch, assert_refused, run, stdout};
 use serde_json::{Value, json};
 
@@ -209,11 +210,11 @@ fn reports_that_are_not_of_one_job_are_refused_with_their_name() {
 #[test]
 fn what_the_library_records_is_joined() {
     let files = [0, 1].map(|rank| {
-        audit::set_rank(rank, 2);
+        internal::set_rank(rank, 2);
         let ((), report) = audit::capture(|| {
-            audit::record_transfer(audit::Transfer::sent(500, "edge", 1 - rank));
-            audit::record_transfer(audit::Transfer::received(500, "halo", 1 - rank));
-            audit::mark_barrier(Duration::from_micros(9));
+            internal::record_transfer(internal::Transfer::sent(500, "edge", 1 - rank));
+            internal::record_transfer(internal::Transfer::received(500, "halo", 1 - rank));
+            internal::mark_barrier(Duration::from_micros(9));
         });
         Scratch::new(&format!("library{rank}.json"), &report.to_json())
     });

@@ -101,7 +101,7 @@ as_view_through!(Arc<V>);
 
 impl<T: Element, D: Dimension> AsViewMut<T, D> for SmartViewMut<'_, T, D> {
     fn as_view_mut(&mut self) -> SmartViewMut<'_, T, D> {
-        self.reborrow()
+        self.view_mut()
     }
 }
 

@@ -64,14 +64,14 @@ use crate::element::{Element, is_number};
 #[macro_export]
 macro_rules! field {
     (@of $record:ty, $first:tt $(. $field:tt)* [$index:expr]) => {
-        $crate::__field::Field::<$record, _>::item(
+        $crate::internal::Field::<$record, _>::item(
             ::core::mem::offset_of!($record, $first $(. $field)*),
             $index,
             |record: $record| record.$first $(. $field)*,
         )
     };
     (@of $record:ty, $first:tt $(. $field:tt)*) => {
-        $crate::__field::Field::<$record, _>::new(
+        $crate::internal::Field::<$record, _>::new(
             ::core::mem::offset_of!($record, $first $(. $field)*),
             |record: $record| record.$first $(. $field)*,
         )
@@ -120,18 +120,12 @@ macro_rules! field_mut {
         $array.__fields_mut(
             ($(const { $crate::field!(@of $record, $first $(. $field)* $([$index])?) },)+),
             const {
-                $crate::__field::Disjoint::check(&[
+                $crate::internal::Disjoint::check(&[
                     $($crate::field!(@of $record, $first $(. $field)* $([$index])?).bytes()),+
                 ])
             },
         )
     };
-}
-
-/// What the macros expand to.
-#[doc(hidden)]
-pub mod __field {
-    pub use super::{Disjoint, Field, FieldTuple};
 }
 
 /// The field of type `F` at one place in records of type `R`. Every place within the record is

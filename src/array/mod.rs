@@ -34,7 +34,7 @@ pub(crate) use device_array::{layout_without_gaps, lowest_address};
 pub(crate) use device_guard::DevicePart;
 pub use device_guard::{DeviceMut, DeviceRef};
 #[doc(hidden)]
-pub use field::__field;
+pub use field::{Disjoint, Field, FieldTuple};
 pub use host_guard::{HostMut, HostRef};
 pub use host_kinds::{
     Advice, ManagedArray, MappedArray, MemoryLocation, PinnedArray, with_mapped, with_pinned,

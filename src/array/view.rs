@@ -101,7 +101,7 @@ impl<H: Copy, T: Element, D: Dimension> Clone for View<'_, H, &T, D> {
 }
 
 /// Other arrangements of the same elements, and parts, with the view's own lifetime. These methods
-/// consume the view, as ndarray's do: keep an exclusive one with `reborrow`.
+/// consume the view, as ndarray's do: keep an exclusive one with [`view_mut`](View::view_mut).
 impl<'a, H: Copy, R, D: Dimension> View<'a, H, R, D> {
     /// The caller's borrow of the elements of `layout` is `R`.
     pub(super) fn new(storage: &'a Storage, home: H, layout: Layout<D>) -> Self {
@@ -327,20 +327,21 @@ impl<'a, H: Copy, T: Element, D: Dimension> View<'a, H, &'a mut T, D> {
     ///
     /// let mut array = SmartArray::<u32, _>::zeros(10);
     /// let mut part = array.view_mut();
-    /// add_one(part.reborrow())?;
+    /// add_one(part.view_mut())?;
     /// add_one(part)?;
     /// assert_eq!(array.host()?.sum(), 20);
     /// # Ok::<(), resident::Error>(())
     /// ```
     #[must_use]
-    pub fn reborrow(&mut self) -> View<'_, H, &mut T, D> {
+    pub fn view_mut(&mut self) -> View<'_, H, &mut T, D> {
         View::new(self.storage, self.home, self.layout.clone())
     }
 
-    /// [`reborrow`](Self::reborrow), under the name that ndarray's views have.
+    /// [`view_mut`](Self::view_mut), by another name.
+    #[doc(hidden)]
     #[must_use]
-    pub fn view_mut(&mut self) -> View<'_, H, &mut T, D> {
-        self.reborrow()
+    pub fn reborrow(&mut self) -> View<'_, H, &mut T, D> {
+        self.view_mut()
     }
 
     /// With the axes in another order: see [`SmartArray::permuted_axes`].

@@ -77,8 +77,8 @@
 //! Files are written beside their places and then renamed, so readers never see half of one.
 //! [`write_reports`] writes them when the program wants.
 //!
-//! In a path `%r` is the rank of the process in its job ([`set_rank`], else what `mpirun` or Slurm
-//! says, else 0), `%h` the name of the host, `%p` the number of the process, and `%%` one `%`.
+//! In a path `%r` is the rank of the process in its job (as `resident-mpi`, `mpirun` or Slurm says,
+//! else 0), `%h` the name of the host, `%p` the number of the process, and `%%` one `%`.
 //!
 //! # How a program ends
 //!
@@ -102,8 +102,8 @@
 //! device or to the host are reported under the source's name, and the copy itself, if it goes from
 //! one device to another, under the destination's name. A copy within one device is not reported.
 //!
-//! Crates beside the library record what they move between processes by [`record_transfer`], with
-//! the cause `mpi`. Such messages have sites and records too, but they are none of the copies
+//! The crate `resident-mpi` records what it moves between processes, with the cause `mpi`. Such
+//! messages have sites and records too, but they are none of the copies
 //! between the host and devices: [`Report::sent`] and [`Report::received`] are their totals.
 //!
 //! # The program `resident-report`
@@ -164,8 +164,8 @@
 mod captures;
 mod events;
 mod limits;
-mod recording;
-mod reports;
+pub(crate) mod recording;
+pub(crate) mod reports;
 mod totals;
 
 use std::cell::{Cell, RefCell};
@@ -202,14 +202,12 @@ pub(crate) use recording::facts::{
     Accessed, ArgumentRecord, Copied, Discarded, Launched, MemoryChange, MemoryUse, Staleness,
 };
 use recording::facts::{ArrayEntry, Record};
-pub use recording::messages::{Transfer, mark_barrier, record_transfer};
-pub use reports::process::set_rank;
 pub use reports::report::{GroupBy, Report, Site};
 pub use resident_documents::{
     Document, DocumentAccess, DocumentArgument, DocumentArray, DocumentBarrier, DocumentChecked,
-    DocumentMemory, DocumentMemoryHolder, DocumentMemoryMoment, DocumentMemoryPoint,
-    DocumentMemoryUse, DocumentMessage, DocumentProcess, DocumentRecord, DocumentSite,
-    DocumentStream, Finding, Waits,
+    DocumentFinding, DocumentMemory, DocumentMemoryHolder, DocumentMemoryMoment,
+    DocumentMemoryPoint, DocumentMemoryUse, DocumentMessage, DocumentProcess, DocumentRecord,
+    DocumentSite, DocumentStream, Waits,
 };
 pub use totals::counters::{Counters, MemoryCounter, counters};
 pub use totals::inventory::{Entry, inventory};

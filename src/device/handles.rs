@@ -86,6 +86,21 @@ pub(crate) struct DeviceShared {
 /// # Ok::<(), resident::Error>(())
 /// ```
 ///
+/// # Who waits
+///
+/// | call | what waits, and until when |
+/// |---|---|
+/// | [`Stream::wait`] | later work of this stream, until the event; the caller does not |
+/// | [`Stream::synchronize`], [`Device::synchronize`] | the caller, until the work queued so far is complete |
+/// | [`Stream::done`] | a task that awaits it, likewise; the call returns at once |
+/// | [`Stream::auto_synchronize`] | the caller, when the guard drops |
+/// | [`Event::synchronize`](crate::Event::synchronize) | the caller, until the event |
+/// | [`HostFunction::wait`](crate::HostFunction::wait) | the caller, until the function returned |
+/// | [`Pending::wait`](crate::Pending::wait), `.await` | the caller, or a task, until the copy is complete |
+/// | [`Stream::is_idle`], [`Event::is_complete`](crate::Event::is_complete), [`record`](Self::record) | nobody |
+/// | launches, `_on` calls | later uses of the same bytes, on whatever stream; the caller only for what the call's own documentation says |
+/// | [`SmartArray::host`](crate::SmartArray::host) and its kin | the caller, until what writes these bytes, and their copy, are complete |
+///
 /// The stream lives as long as it has a handle or queued work, and keeps its device open. So there
 /// is no stream of a device that was dropped.
 #[derive(Clone)]

@@ -270,7 +270,7 @@ fn export<T: TensorElement, D: Dimension, M: ManagedTensorBase>(
 ) -> Result<Managed<M>> {
     let (address, offset_bytes) = array.hand_out(access, stream, site)?;
     let device = stream.device_ref();
-    let data = match array.nbytes() {
+    let data = match array.len_bytes() {
         0 => std::ptr::null_mut(),
         _ => device.backend().hand_out(address),
     };

@@ -348,10 +348,10 @@ impl<S: Signature> Kernel<S> {
     ///
     /// If a `require` panics; nothing has been copied then.
     #[track_caller]
-    pub fn launch<A: Arguments<S>>(&self, grid: Grid, arguments: A) -> Result<()> {
+    pub fn launch<A: Arguments<S>>(&self, grid: impl Into<Grid>, arguments: A) -> Result<()> {
         let site = call_site();
         let stream = Stream::current().at(site)?;
-        self.launch_from(&stream, grid, &arguments, 0, site)
+        self.launch_from(&stream, grid.into(), &arguments, 0, site)
     }
 
     /// Queues the kernel on a stream. Uploads the bytes of `In` and `InOut` arrays that are stale
@@ -415,10 +415,10 @@ impl<S: Signature> Kernel<S> {
     pub fn launch_on<A: Arguments<S>>(
         &self,
         stream: &Stream,
-        grid: Grid,
+        grid: impl Into<Grid>,
         arguments: A,
     ) -> Result<()> {
-        self.launch_from(stream, grid, &arguments, 0, call_site())
+        self.launch_from(stream, grid.into(), &arguments, 0, call_site())
     }
 
     /// As [`launch_on`](Self::launch_on), for a call of the program at `site`. With up to
@@ -506,8 +506,8 @@ impl<S: Signature> Kernel<S> {
     /// If the body panics. Elements that the body has already written keep their values, and the
     /// arrays that it should have written are newest on the host.
     #[track_caller]
-    pub fn call<A: Arguments<S>>(&self, grid: Grid, arguments: A) -> Result<()> {
-        let site = call_site();
+    pub fn call<A: Arguments<S>>(&self, grid: impl Into<Grid>, arguments: A) -> Result<()> {
+        let (site, grid) = (call_site(), grid.into());
         arguments
             .with_bound(|bound| {
                 self.check(&grid, bound)?;
@@ -606,11 +606,11 @@ impl<S: Signature> Kernel<S> {
     pub fn compare<A: Arguments<S>>(
         &self,
         device: &Device,
-        grid: Grid,
+        grid: impl Into<Grid>,
         arguments: A,
         tolerance: f64,
     ) -> Result<Option<Difference>> {
-        let site = call_site();
+        let (site, grid) = (call_site(), grid.into());
         arguments
             .with_bound(|bound| {
                 self.check(&grid, bound)?;

@@ -1,5 +1,7 @@
-//! Kernels: their signatures and bodies, and how a launch acquires its arguments, submits the work,
-//! and marks the arguments as used.
+//! Parameters that few kernels have: slices as kernels in Rust get them.
+
+// Kernels: their signatures and bodies, and how a launch acquires its arguments, submits the work,
+// and marks the arguments as used.
 
 mod arguments;
 mod arity;
@@ -19,12 +21,21 @@ mod variable;
 mod without_gpu;
 
 pub(crate) use arguments::bound::{BoundArgument, Rearranged};
-pub use arguments::{Argument, Arguments};
 pub(crate) use arity::for_each_arity;
-pub use compare_bodies::Difference;
-pub use compile_for::Compiled;
-pub use kernel::Kernel;
-pub use signature::{Described, Flat, In, InOut, Out, Parameter, Signature};
 pub use slice::Slice;
+
+// These are at the root of the crate.
+#[doc(hidden)]
+pub use arguments::{Argument, Arguments};
+#[doc(hidden)]
+pub use compare_bodies::Difference;
+#[doc(hidden)]
+pub use compile_for::Compiled;
+#[doc(hidden)]
+pub use kernel::Kernel;
+#[doc(hidden)]
+pub use signature::{Described, Flat, In, InOut, Out, Parameter, Signature};
+#[doc(hidden)]
 pub use source::{CudaSource, GpuSource};
+#[doc(hidden)]
 pub use variable::Variable;

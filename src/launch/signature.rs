@@ -123,7 +123,7 @@ impl<'a> Described<'a> {
 }
 
 /// One parameter of a kernel: any [`Element`] by value, [`In`], [`InOut`] or [`Out`], or a
-/// [`Slice`](crate::Slice) of one of the three. Sealed.
+/// [`Slice`](crate::launch::Slice) of one of the three. Sealed.
 ///
 /// | parameter | host body | CUDA C | argument |
 /// |---|---|---|---|

@@ -22,7 +22,8 @@ use resident_backend::ParameterLayout;
 /// has a [kernel in Rust](crate::guide::kernels_in_rust).
 ///
 /// ```
-/// use resident::{CudaSource, Device, Emulation, Grid, In, Kernel, Out, Slice, SmartArray};
+/// use resident::launch::Slice;
+/// use resident::{CudaSource, Device, Grid, In, Kernel, Out, SmartArray};
 ///
 /// const DOUBLE: &str = r#"
 /// extern "C" __global__ void double_all(const float *x, unsigned long long x_len,

@@ -49,7 +49,7 @@ pub struct Document {
     /// How many earlier records made room for later ones.
     pub records_forgotten: u64,
     /// What could be saved, the largest first.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<DocumentFinding>,
     /// The kernels that the checker of CUDA C has checked in the process, in the order of their
     /// names; `None` if no device checks kernels, and in reports that the program makes itself.
     /// Optional in version 1.
@@ -425,7 +425,7 @@ pub struct DocumentArgument {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
-pub struct Finding {
+pub struct DocumentFinding {
     /// What it is: one of the kinds that
     /// [`Report::findings`](struct.Report.html#method.findings) lists.
     pub kind: String,
@@ -446,7 +446,7 @@ pub struct Finding {
 }
 
 /// What happens, and what to change.
-impl fmt::Display for Finding {
+impl fmt::Display for DocumentFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}; {}", self.kind, self.message, self.change)
     }

@@ -5,9 +5,9 @@ use std::fmt::Write;
 
 use crate::document::{
     Document, DocumentAccess, DocumentArgument, DocumentArray, DocumentBarrier, DocumentChecked,
-    DocumentMemory, DocumentMemoryHolder, DocumentMemoryMoment, DocumentMemoryPoint,
-    DocumentMemoryUse, DocumentMessage, DocumentProcess, DocumentRecord, DocumentSite,
-    DocumentStream, Finding,
+    DocumentFinding, DocumentMemory, DocumentMemoryHolder, DocumentMemoryMoment,
+    DocumentMemoryPoint, DocumentMemoryUse, DocumentMessage, DocumentProcess, DocumentRecord,
+    DocumentSite, DocumentStream,
 };
 use crate::totals::{Flow, Waits};
 
@@ -115,7 +115,7 @@ objects! {
     DocumentMemory { queued_ns thread device site bytes array name }
     DocumentMessage { queued_ns waited_ns thread device site name direction peer bytes cause }
     DocumentBarrier { queued_ns waited_ns thread site number }
-    Finding { kind message change sites array count bytes nanoseconds }
+    DocumentFinding { kind message change sites array count bytes nanoseconds }
 }
 
 /// Only the sites of messages have a peer.

@@ -19,9 +19,9 @@ mod totals;
 
 pub use document::{
     Document, DocumentAccess, DocumentArgument, DocumentArray, DocumentBarrier, DocumentChecked,
-    DocumentMemory, DocumentMemoryHolder, DocumentMemoryMoment, DocumentMemoryPoint,
-    DocumentMemoryUse, DocumentMessage, DocumentProcess, DocumentRecord, DocumentSite,
-    DocumentStream, Finding,
+    DocumentFinding, DocumentMemory, DocumentMemoryHolder, DocumentMemoryMoment,
+    DocumentMemoryPoint, DocumentMemoryUse, DocumentMessage, DocumentProcess, DocumentRecord,
+    DocumentSite, DocumentStream,
 };
 pub use file::write_file;
 pub use html::write_page;

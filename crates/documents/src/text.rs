@@ -1,6 +1,6 @@
 //! Text for terminals.
 
-use crate::document::Finding;
+use crate::document::DocumentFinding;
 use crate::totals::{Flow, grouped};
 
 /// What launches saved, and compared with what, in lines.
@@ -23,7 +23,7 @@ pub const NOT_COMPARED: &str = "contents were not compared, so no finding tells 
     embedded device may change";
 
 /// What a finding would save, as a sentence.
-pub fn saving(finding: &Finding) -> String {
+pub fn saving(finding: &DocumentFinding) -> String {
     let bytes = (finding.bytes > 0).then(|| format!("{} bytes", grouped(finding.bytes)));
     let copies = match finding.count {
         0 => None,
@@ -83,7 +83,7 @@ pub fn visible(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::{saving, shortened, shown, visible};
-    use crate::document::Finding;
+    use crate::document::DocumentFinding;
 
     #[test]
     fn what_a_terminal_would_obey_and_what_turns_the_writing_is_escaped() {
@@ -109,7 +109,16 @@ mod tests {
         let of = |count, bytes, nanoseconds| {
             let (kind, message, change) = Default::default();
             let (array, sites) = (None, Vec::new());
-            saving(&Finding { kind, message, change, sites, array, count, bytes, nanoseconds })
+            saving(&DocumentFinding {
+                kind,
+                message,
+                change,
+                sites,
+                array,
+                count,
+                bytes,
+                nanoseconds,
+            })
         };
         assert_eq!(of(1, 12_345, Some(7_000)), "It would save 12_345 bytes, 1 copy, 7 µs.");
         assert_eq!(of(1_000, 0, None), "It would save 1_000 copies.");

@@ -40,7 +40,7 @@ impl Job {
     fn add(&mut self, path: &Path, document: Document) -> Result<(), String> {
         let rank = document.rank.ok_or(
             "the report does not name its rank: run the program by `mpirun` or `srun`, or call \
-             `resident::audit::set_rank` in it",
+             `resident_mpi::init` in it",
         )?;
         if let Some(known) = self.reports.get(&rank) {
             return Err(format!(

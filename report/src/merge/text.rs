@@ -106,7 +106,7 @@ fn clock(clock: &Clock) -> String {
         }
         Mark::System => format!(
             "clock of rank {rank}: by the time of its host, since no barrier is in common with the \
-             first rank (`audit::mark_barrier`)\n"
+             first rank (`resident-mpi` records them)\n"
         ),
     }
 }

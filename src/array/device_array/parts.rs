@@ -4,7 +4,8 @@
 /// `'a` for a `DeviceView<'a>`.
 macro_rules! explicit_methods {
     ($life:lifetime) => {
-        /// The number of bytes of all elements: `len_bytes` by NumPy's and Numba's name.
+        /// [`len_bytes`](Self::len_bytes), by NumPy's and Numba's name.
+        #[doc(hidden)]
         #[must_use]
         pub fn nbytes(&self) -> usize {
             self.len_bytes()

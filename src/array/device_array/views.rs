@@ -12,7 +12,7 @@ use super::super::iter::{
     AxisChunks, AxisChunksIter, AxisChunksIterMut, AxisIter, AxisIterMut, AxisParts,
 };
 use super::super::methods::parts::{part_methods, rearranged_methods, row_methods};
-use super::super::methods::parts_mut::{part_mut_methods, row_mut_methods};
+use super::super::methods::parts_mut::{multi_slice_method, part_mut_methods, row_mut_methods};
 use super::super::methods::query::{shape_methods, traffic_methods};
 use super::super::multi_slice::MultiSlice;
 
@@ -30,7 +30,8 @@ impl<T: Element, D: Dimension> DeviceArray<T, D> {
     explicit_methods!('_);
     part_methods!(DeviceView<'_>, &'_ Device);
     rearranged_methods!(DeviceView<'_>);
-    part_mut_methods!(DeviceViewMut, &'_ Device, device_views -> DeviceOutput);
+    part_mut_methods!(DeviceViewMut, &'_ Device);
+    multi_slice_method!(device_views -> DeviceOutput);
 
     /// A shared view of all elements.
     #[must_use]
@@ -69,26 +70,14 @@ impl<T: Element, D: Dimension> DeviceArray<T, D> {
 
 impl<'a, T: Element, D: Dimension> DeviceView<'a, T, D> {
     explicit_methods!('a);
-    part_methods!(DeviceView<'a>, &'a Device);
-    rearranged_methods!(DeviceView<'a>);
 }
 
 impl<T: Element, D: Dimension> DeviceViewMut<'_, T, D> {
     explicit_methods!('_);
-    part_methods!(DeviceView<'_>, &'_ Device);
-    part_mut_methods!(DeviceViewMut, &'_ Device, device_views -> DeviceOutput);
+    multi_slice_method!(device_views -> DeviceOutput);
 }
 
 impl<T: Element> DeviceArray<T, Ix2> {
-    row_methods!(DeviceView<'_>);
-    row_mut_methods!(DeviceViewMut);
-}
-
-impl<'a, T: Element> DeviceView<'a, T, Ix2> {
-    row_methods!(DeviceView<'a>);
-}
-
-impl<T: Element> DeviceViewMut<'_, T, Ix2> {
     row_methods!(DeviceView<'_>);
     row_mut_methods!(DeviceViewMut);
 }

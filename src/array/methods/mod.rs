@@ -18,7 +18,7 @@ use ndarray::{
 
 use self::exclusive::exclusive_methods;
 use self::parts::{part_methods, rearranged_methods, reshape_method, row_methods};
-use self::parts_mut::{part_mut_methods, row_mut_methods};
+use self::parts_mut::{multi_slice_method, part_mut_methods, row_mut_methods};
 use self::query::{shape_methods, state_methods, traffic_methods};
 use self::shared::shared_methods;
 use super::as_view::{AsView, AsViewMut};
@@ -73,7 +73,8 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
 
 /// # Parts, to be written
 impl<T: Element, D: Dimension> SmartArray<T, D> {
-    part_mut_methods!(SmartViewMut, Coherent, views -> Output);
+    part_mut_methods!(SmartViewMut, Coherent);
+    multi_slice_method!(views -> Output);
 }
 
 /// # Rows and columns
@@ -98,7 +99,8 @@ impl<T: Element, D: Dimension> PinnedArray<T, D> {
     rearranged_methods!(SmartView<'_>);
     reshape_method!('_);
     exclusive_methods!();
-    part_mut_methods!(SmartViewMut, Coherent, views -> Output);
+    part_mut_methods!(SmartViewMut, Coherent);
+    multi_slice_method!(views -> Output);
 }
 
 impl<T: Element> PinnedArray<T, Ix2> {
@@ -106,37 +108,44 @@ impl<T: Element> PinnedArray<T, Ix2> {
     row_mut_methods!(SmartViewMut);
 }
 
-impl<H: Copy, T: Element, D: Dimension> View<'_, H, &T, D> {
+/// A shared view, of elements in any home.
+type SharedView<'a, H, T, D> = View<'a, H, &'a T, D>;
+
+/// An exclusive view, of elements in any home.
+type ExclusiveView<'a, H, T, D> = View<'a, H, &'a mut T, D>;
+
+impl<'a, H: Copy, T: Element, D: Dimension> View<'a, H, &'a T, D> {
     shape_methods!();
+    part_methods!(SharedView<'a, H>, H);
+    rearranged_methods!(SharedView<'a, H>);
 }
 
-impl<H: Copy, T: Element, D: Dimension> View<'_, H, &mut T, D> {
+impl<'a, H: Copy, T: Element> View<'a, H, &'a T, Ix2> {
+    row_methods!(SharedView<'a, H>);
+}
+
+impl<'a, H: Copy, T: Element, D: Dimension> View<'a, H, &'a mut T, D> {
     shape_methods!();
+    part_methods!(SharedView<'_, H>, H);
+    part_mut_methods!(ExclusiveView<H>, H);
+}
+
+impl<'a, H: Copy, T: Element> View<'a, H, &'a mut T, Ix2> {
+    row_methods!(SharedView<'_, H>);
+    row_mut_methods!(ExclusiveView<H>);
 }
 
 impl<'a, T: Element, D: Dimension> SmartView<'a, T, D> {
     state_methods!();
     traffic_methods!();
     shared_methods!('a);
-    part_methods!(SmartView<'a>, Coherent);
-    rearranged_methods!(SmartView<'a>);
     reshape_method!('a);
-}
-
-impl<'a, T: Element> SmartView<'a, T, Ix2> {
-    row_methods!(SmartView<'a>);
 }
 
 impl<T: Element, D: Dimension> SmartViewMut<'_, T, D> {
     state_methods!();
     traffic_methods!();
     shared_methods!('_);
-    part_methods!(SmartView<'_>, Coherent);
     exclusive_methods!();
-    part_mut_methods!(SmartViewMut, Coherent, views -> Output);
-}
-
-impl<T: Element> SmartViewMut<'_, T, Ix2> {
-    row_methods!(SmartView<'_>);
-    row_mut_methods!(SmartViewMut);
+    multi_slice_method!(views -> Output);
 }

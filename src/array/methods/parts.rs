@@ -1,10 +1,11 @@
 //! Methods that return shared views of parts, or of all elements in another arrangement. `$view` is
-//! `SmartView` or `DeviceView`, `$home` is the home of its elements, and `$life` its lifetime: the
-//! borrow of `self`, or `'a` for a shared view with this lifetime.
+//! `SmartView`, `DeviceView`, or `SharedView` with the home `$of`; `$home` is the home of its
+//! elements, and `$life` its lifetime: the borrow of `self`, or `'a` for a shared view with this
+//! lifetime.
 
 /// For all arrays and views.
 macro_rules! part_methods {
-    ($view:ident<$life:lifetime>, $home:ty) => {
+    ($view:ident<$life:lifetime $(, $of:ident)?>, $home:ty) => {
         /// A part, selected by ndarray's `s![..]`: ranges, steps, reversed axes, single indices,
         /// new axes. The part shares the array's state, and an access copies only the bytes of the
         /// part. Slicing copies nothing and uses no device.
@@ -25,7 +26,7 @@ macro_rules! part_methods {
         ///
         /// As ndarray's `slice`, if an index is out of bounds.
         #[track_caller]
-        pub fn slice<I: SliceArg<D>>(&self, info: I) -> $view<$life, T, I::OutDim> {
+        pub fn slice<I: SliceArg<D>>(&self, info: I) -> $view<$life, $($of,)? T, I::OutDim> {
             self.view().slice_move(info)
         }
 
@@ -53,7 +54,7 @@ macro_rules! part_methods {
         ///
         /// As ndarray's `slice_axis`, if there is no such axis, or an index is out of bounds.
         #[track_caller]
-        pub fn slice_axis(&self, axis: Axis, indices: Slice) -> $view<$life, T, D> {
+        pub fn slice_axis(&self, axis: Axis, indices: Slice) -> $view<$life, $($of,)? T, D> {
             self.view().slice_axis_move(axis, indices)
         }
 
@@ -81,13 +82,13 @@ macro_rules! part_methods {
         pub fn slice_each_axis(
             &self,
             indices: impl FnMut(AxisDescription) -> Slice,
-        ) -> $view<$life, T, D> {
+        ) -> $view<$life, $($of,)? T, D> {
             self.view().slice_each_axis_move(indices)
         }
 
         /// See [`field!`](crate::field!).
         #[doc(hidden)]
-        pub fn __field<F: Element>(&self, field: Field<T, F>) -> $view<$life, F, D> {
+        pub fn __field<F: Element>(&self, field: Field<T, F>) -> $view<$life, $($of,)? F, D> {
             field.view(self.view())
         }
 
@@ -107,7 +108,7 @@ macro_rules! part_methods {
         /// # Ok::<(), resident::Error>(())
         /// ```
         #[must_use]
-        pub fn t(&self) -> $view<$life, T, D> {
+        pub fn t(&self) -> $view<$life, $($of,)? T, D> {
             self.view().reversed_axes()
         }
 
@@ -125,7 +126,7 @@ macro_rules! part_methods {
         ///
         /// As ndarray's `index_axis`, if there is no such axis or index.
         #[track_caller]
-        pub fn index_axis(&self, axis: Axis, index: usize) -> $view<$life, T, D::Smaller>
+        pub fn index_axis(&self, axis: Axis, index: usize) -> $view<$life, $($of,)? T, D::Smaller>
         where
             D: RemoveAxis,
         {
@@ -202,7 +203,10 @@ macro_rules! part_methods {
         ///
         /// [`Shape`](crate::Error::Shape) if an axis has another length, which is not 1.
         #[track_caller]
-        pub fn broadcast<S: IntoDimension>(&self, shape: S) -> Result<$view<$life, T, S::Dim>> {
+        pub fn broadcast<S: IntoDimension>(
+            &self,
+            shape: S,
+        ) -> Result<$view<$life, $($of,)? T, S::Dim>> {
             self.view().repeated(shape)
         }
     };
@@ -210,7 +214,7 @@ macro_rules! part_methods {
 
 /// For shared views and arrays. Exclusive views have methods of the same names, which consume them.
 macro_rules! rearranged_methods {
-    ($view:ident<$life:lifetime>) => {
+    ($view:ident<$life:lifetime $(, $of:ident)?>) => {
         /// With the axes in another order, as ndarray's `permuted_axes`: axis `i` of the view is
         /// axis `axes[i]` of this part. Moves and copies nothing.
         ///
@@ -226,7 +230,10 @@ macro_rules! rearranged_methods {
         ///
         /// As ndarray's `permuted_axes`, if an axis is missing or occurs twice.
         #[track_caller]
-        pub fn permuted_axes(&self, axes: impl IntoDimension<Dim = D>) -> $view<$life, T, D> {
+        pub fn permuted_axes(
+            &self,
+            axes: impl IntoDimension<Dim = D>,
+        ) -> $view<$life, $($of,)? T, D> {
             self.view().permuted(axes)
         }
 
@@ -244,7 +251,7 @@ macro_rules! rearranged_methods {
         ///
         /// As ndarray's `insert_axis`, if the axis is greater than the number of axes.
         #[track_caller]
-        pub fn insert_axis(&self, axis: Axis) -> $view<$life, T, D::Larger> {
+        pub fn insert_axis(&self, axis: Axis) -> $view<$life, $($of,)? T, D::Larger> {
             self.view().with_axis(axis)
         }
 
@@ -261,7 +268,7 @@ macro_rules! rearranged_methods {
         ///
         /// As ndarray's `remove_axis`, if there is no such axis or its length is 0.
         #[track_caller]
-        pub fn remove_axis(&self, axis: Axis) -> $view<$life, T, D::Smaller>
+        pub fn remove_axis(&self, axis: Axis) -> $view<$life, $($of,)? T, D::Smaller>
         where
             D: RemoveAxis,
         {
@@ -303,7 +310,7 @@ macro_rules! reshape_method {
 
 /// Rows and columns of what has two axes.
 macro_rules! row_methods {
-    ($view:ident<$life:lifetime>) => {
+    ($view:ident<$life:lifetime $(, $of:ident)?>) => {
         /// A row, as ndarray's `row`.
         ///
         /// ```
@@ -318,7 +325,7 @@ macro_rules! row_methods {
         ///
         /// As ndarray's `row`, if there is no such row.
         #[track_caller]
-        pub fn row(&self, index: usize) -> $view<$life, T, Ix1> {
+        pub fn row(&self, index: usize) -> $view<$life, $($of,)? T, Ix1> {
             self.index_axis(Axis(0), index)
         }
 
@@ -336,7 +343,7 @@ macro_rules! row_methods {
         ///
         /// As ndarray's `column`, if there is no such column.
         #[track_caller]
-        pub fn column(&self, index: usize) -> $view<$life, T, Ix1> {
+        pub fn column(&self, index: usize) -> $view<$life, $($of,)? T, Ix1> {
             self.index_axis(Axis(1), index)
         }
     };

@@ -1,9 +1,9 @@
 //! Methods that return exclusive views of parts, which live as long as the borrow of `self`.
-//! `$view` is `SmartViewMut` or `DeviceViewMut`, and `$home` is the home of its elements.
+//! `$view` is `SmartViewMut`, `DeviceViewMut`, or `ExclusiveView` with the home `$of`; `$home` is
+//! the home of its elements.
 
-/// `$views` is the method of `MultiSlice` that makes such views, and `$parts` what it returns.
 macro_rules! part_mut_methods {
-    ($view:ident, $home:ty, $views:ident -> $parts:ident) => {
+    ($view:ident $(<$of:ident>)?, $home:ty) => {
         /// A mutable part, selected by ndarray's `s![..]`. The part shares the array's state: an
         /// access copies only the bytes of the part, and writing it makes no other part stale.
         ///
@@ -23,7 +23,7 @@ macro_rules! part_mut_methods {
         ///
         /// As ndarray's `slice_mut`, if an index is out of bounds.
         #[track_caller]
-        pub fn slice_mut<I: SliceArg<D>>(&mut self, info: I) -> $view<'_, T, I::OutDim> {
+        pub fn slice_mut<I: SliceArg<D>>(&mut self, info: I) -> $view<'_, $($of,)? T, I::OutDim> {
             self.view_mut().slice_move(info)
         }
 
@@ -34,7 +34,7 @@ macro_rules! part_mut_methods {
         ///
         /// As ndarray's `slice_axis_mut`, if there is no such axis, or an index is out of bounds.
         #[track_caller]
-        pub fn slice_axis_mut(&mut self, axis: Axis, indices: Slice) -> $view<'_, T, D> {
+        pub fn slice_axis_mut(&mut self, axis: Axis, indices: Slice) -> $view<'_, $($of,)? T, D> {
             self.view_mut().slice_axis_move(axis, indices)
         }
 
@@ -48,13 +48,13 @@ macro_rules! part_mut_methods {
         pub fn slice_each_axis_mut(
             &mut self,
             indices: impl FnMut(AxisDescription) -> Slice,
-        ) -> $view<'_, T, D> {
+        ) -> $view<'_, $($of,)? T, D> {
             self.view_mut().slice_each_axis_move(indices)
         }
 
         /// See [`field_mut!`](crate::field_mut!).
         #[doc(hidden)]
-        pub fn __field_mut<F: Element>(&mut self, field: Field<T, F>) -> $view<'_, F, D> {
+        pub fn __field_mut<F: Element>(&mut self, field: Field<T, F>) -> $view<'_, $($of,)? F, D> {
             field.view_mut(self.view_mut())
         }
 
@@ -66,31 +66,6 @@ macro_rules! part_mut_methods {
             _disjoint: Disjoint,
         ) -> F::Output<'_, $home> {
             fields.views(self.view_mut())
-        }
-
-        /// Up to six disjoint parts at once, selected by a tuple of ndarray's `s![..]`, as
-        /// ndarray's `multi_slice_mut`. Interleaved steps are disjoint too.
-        ///
-        /// ```
-        /// use resident::{Device, Grid, In, Kernel, Out, SmartArray, ndarray::{Ix1, s}};
-        ///
-        /// let negate = Kernel::<(In<i32, Ix1>, Out<i32, Ix1>)>::new("negate")
-        ///     .host(|_grid, (x, mut y)| y.assign(&x.mapv(|x| -x)));
-        /// let _here = Device::cpu().enter();
-        /// let mut line = SmartArray::from(vec![1, 0, 2, 0, 3, 0]);
-        /// let (even, mut odd) = line.multi_slice_mut((s![..;2], s![1..;2]));
-        /// negate.launch(Grid::cover(3), (&even, &mut odd))?;        // reads one, writes the other
-        /// assert_eq!(line.host()?.to_vec(), [1, -1, 2, -2, 3, -3]);
-        /// # Ok::<(), resident::Error>(())
-        /// ```
-        ///
-        /// # Panics
-        ///
-        /// As ndarray's `multi_slice_mut`, if two parts share an element or an index is out of
-        /// bounds.
-        #[track_caller]
-        pub fn multi_slice_mut<'m, M: MultiSlice<'m, T, D>>(&'m mut self, slices: M) -> M::$parts {
-            slices.$views(self.view_mut())
         }
 
         /// The parts before `index` and from `index` along an axis, as ndarray's `split_at`. The
@@ -116,7 +91,7 @@ macro_rules! part_mut_methods {
             &mut self,
             axis: Axis,
             index: usize,
-        ) -> ($view<'_, T, D>, $view<'_, T, D>) {
+        ) -> ($view<'_, $($of,)? T, D>, $view<'_, $($of,)? T, D>) {
             self.view_mut().split_at(axis, index)
         }
 
@@ -136,7 +111,11 @@ macro_rules! part_mut_methods {
         ///
         /// As ndarray's `index_axis_mut`, if there is no such axis or index.
         #[track_caller]
-        pub fn index_axis_mut(&mut self, axis: Axis, index: usize) -> $view<'_, T, D::Smaller>
+        pub fn index_axis_mut(
+            &mut self,
+            axis: Axis,
+            index: usize,
+        ) -> $view<'_, $($of,)? T, D::Smaller>
         where
             D: RemoveAxis,
         {
@@ -200,9 +179,39 @@ macro_rules! part_mut_methods {
     };
 }
 
+/// `$views` is the method of `MultiSlice` that makes such views, and `$parts` what it returns.
+macro_rules! multi_slice_method {
+    ($views:ident -> $parts:ident) => {
+        /// Up to six disjoint parts at once, selected by a tuple of ndarray's `s![..]`, as
+        /// ndarray's `multi_slice_mut`. Interleaved steps are disjoint too.
+        ///
+        /// ```
+        /// use resident::{Device, Grid, In, Kernel, Out, SmartArray, ndarray::{Ix1, s}};
+        ///
+        /// let negate = Kernel::<(In<i32, Ix1>, Out<i32, Ix1>)>::new("negate")
+        ///     .host(|_grid, (x, mut y)| y.assign(&x.mapv(|x| -x)));
+        /// let _here = Device::cpu().enter();
+        /// let mut line = SmartArray::from(vec![1, 0, 2, 0, 3, 0]);
+        /// let (even, mut odd) = line.multi_slice_mut((s![..;2], s![1..;2]));
+        /// negate.launch(Grid::cover(3), (&even, &mut odd))?;        // reads one, writes the other
+        /// assert_eq!(line.host()?.to_vec(), [1, -1, 2, -2, 3, -3]);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        ///
+        /// # Panics
+        ///
+        /// As ndarray's `multi_slice_mut`, if two parts share an element or an index is out of
+        /// bounds.
+        #[track_caller]
+        pub fn multi_slice_mut<'m, M: MultiSlice<'m, T, D>>(&'m mut self, slices: M) -> M::$parts {
+            slices.$views(self.view_mut())
+        }
+    };
+}
+
 /// Rows and columns of what has two axes.
 macro_rules! row_mut_methods {
-    ($view:ident) => {
+    ($view:ident $(<$of:ident>)?) => {
         /// A mutable row, as ndarray's `row_mut`.
         ///
         /// ```
@@ -219,7 +228,7 @@ macro_rules! row_mut_methods {
         ///
         /// As ndarray's `row_mut`, if there is no such row.
         #[track_caller]
-        pub fn row_mut(&mut self, index: usize) -> $view<'_, T, Ix1> {
+        pub fn row_mut(&mut self, index: usize) -> $view<'_, $($of,)? T, Ix1> {
             self.index_axis_mut(Axis(0), index)
         }
 
@@ -229,10 +238,10 @@ macro_rules! row_mut_methods {
         ///
         /// As ndarray's `column_mut`, if there is no such column.
         #[track_caller]
-        pub fn column_mut(&mut self, index: usize) -> $view<'_, T, Ix1> {
+        pub fn column_mut(&mut self, index: usize) -> $view<'_, $($of,)? T, Ix1> {
             self.index_axis_mut(Axis(1), index)
         }
     };
 }
 
-pub(in crate::array) use {part_mut_methods, row_mut_methods};
+pub(in crate::array) use {multi_slice_method, part_mut_methods, row_mut_methods};

@@ -14,7 +14,7 @@ use crate::device;
 use crate::traffic::Flow;
 use resident_backend::timeline;
 use resident_documents::findings::Analysis;
-use resident_documents::{Finding, Waits};
+use resident_documents::{DocumentFinding, Waits};
 
 /// How many of the latest records are kept.
 const RECORDS_KEPT: usize = 1 << 16;
@@ -179,7 +179,7 @@ impl Records {
     }
 
     /// What could be saved, by all events.
-    pub(in crate::audit) fn findings(&self) -> Vec<Finding> {
+    pub(in crate::audit) fn findings(&self) -> Vec<DocumentFinding> {
         let (mut analysis, mut sites) = (self.analysis.clone(), self.sites.clone());
         let mut all: Vec<_> = self.blocks.iter().flat_map(KeptBlock::recorded).collect();
         all.sort_by_key(|recorded| recorded.event.queued_ns);

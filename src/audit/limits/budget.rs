@@ -75,13 +75,13 @@ impl Budget {
         self.limit(Direction::BetweenDevices, |limits| limits.bytes = Some(bytes))
     }
 
-    /// Limits the bytes that are sent to other processes, as far as they are recorded
-    /// ([`record_transfer`](crate::audit::record_transfer)).
+    /// Limits the bytes that are sent to other processes, as far as they are recorded: by
+    /// `resident-mpi`, or by NCCL.
     ///
     /// ```
-    /// use resident::{Budget, Error, audit::{self, Transfer}};
+    /// use resident::{Budget, Error, internal::{Transfer, record_transfer}};
     ///
-    /// let send = || audit::record_transfer(Transfer::sent(800, "edge", 1));
+    /// let send = || record_transfer(Transfer::sent(800, "edge", 1));
     /// Budget::new().to_host(0).enforce(send)?;                  // messages are no copies
     /// let refused = Budget::new().sent(400).enforce(send);
     /// assert!(matches!(refused, Err(Error::OverBudget { .. })));

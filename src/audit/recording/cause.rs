@@ -25,9 +25,8 @@ pub enum Cause {
     Evict,
     /// A state of an array that has a [`Watch`](crate::Watch).
     Watch,
-    /// A message between processes, which another crate made: see
-    /// [`record_transfer`](crate::audit::record_transfer). Also one between GPUs by NCCL (feature
-    /// `nccl`).
+    /// A message between processes, by the crate `resident-mpi`. Also one between GPUs by NCCL
+    /// (feature `nccl`).
     Mpi,
 }
 

@@ -112,11 +112,12 @@ fn nanoseconds(time: Duration) -> u64 {
 /// [`sent`](crate::audit::Budget::sent) or [`received`](crate::audit::Budget::received).
 ///
 /// ```
-/// use resident::audit::{self, Cause, Direction, Transfer};
+/// use resident::audit::{self, Cause, Direction};
+/// use resident::internal::{Transfer, record_transfer};
 ///
 /// let ((), report) = audit::capture(|| {
-///     audit::record_transfer(Transfer::sent(800, "upper edge", 1));
-///     audit::record_transfer(Transfer::received(800, "lower halo", 1));
+///     record_transfer(Transfer::sent(800, "upper edge", 1));
+///     record_transfer(Transfer::received(800, "lower halo", 1));
 /// });
 /// assert_eq!((report.sent().bytes, report.received().bytes), (800, 800));
 /// assert_eq!(report.traffic().moved().bytes, 0);
@@ -169,13 +170,13 @@ static BARRIERS: AtomicU64 = AtomicU64::new(0);
 ///
 /// ```
 /// use std::time::Instant;
-/// use resident::audit;
+/// use resident::{audit, internal};
 ///
 /// # fn barrier() {}
 /// let ((), report) = audit::capture(|| {
 ///     let entered = Instant::now();
 ///     barrier();                                          // MPI_Barrier, say
-///     audit::mark_barrier(entered.elapsed());
+///     internal::mark_barrier(entered.elapsed());
 /// });
 /// assert!(report.to_json().contains(r#""kind": "barrier""#));
 /// ```

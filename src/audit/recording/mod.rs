@@ -8,4 +8,4 @@ pub(super) mod facts;
 pub(super) mod launched_arrays;
 pub(super) mod listeners;
 pub(super) mod log;
-pub(super) mod messages;
+pub(crate) mod messages;

@@ -3,7 +3,7 @@
 pub(super) mod at_exit;
 pub(super) mod formats;
 pub(super) mod outputs;
-pub(super) mod process;
+pub(crate) mod process;
 pub(super) mod regularly;
 pub(super) mod report;
 pub(super) mod table;

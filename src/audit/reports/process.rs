@@ -33,9 +33,9 @@ pub(super) struct Rank {
 /// `OMPI_COMM_WORLD_SIZE`, `PMI_SIZE` or `SLURM_NTASKS`.
 ///
 /// ```standalone_crate
-/// use resident::audit;
+/// use resident::{audit, internal};
 ///
-/// audit::set_rank(2, 4);
+/// internal::set_rank(2, 4);
 /// let ((), report) = audit::capture(|| ());
 /// let document = report.to_document();
 /// assert_eq!((document.rank, document.ranks), (Some(2), Some(4)));

@@ -222,7 +222,7 @@ impl Report {
     }
 
     /// Messages to other processes, which are none of the copies of
-    /// [`traffic`](Self::traffic): see [`record_transfer`](crate::audit::record_transfer).
+    /// [`traffic`](Self::traffic).
     #[must_use]
     pub fn sent(&self) -> Flow {
         self.sent
@@ -388,9 +388,8 @@ impl Report {
         self.records.waits
     }
 
-    /// The waits of threads for other processes, as far as they were recorded: in
-    /// [`record_transfer`](crate::audit::record_transfer) and
-    /// [`mark_barrier`](crate::audit::mark_barrier).
+    /// The waits of threads for other processes, for messages and at barriers, as far as they were
+    /// recorded.
     #[must_use]
     pub fn peer_waits(&self) -> Waits {
         self.records.peer_waits

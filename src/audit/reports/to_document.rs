@@ -15,8 +15,8 @@ use crate::audit::recording::cause::Cause;
 use crate::audit::recording::facts::{ArgumentRecord, ArrayEntry, MemoryChange};
 use crate::storage;
 use resident_documents::{
-    Document, DocumentAccess, DocumentArgument, DocumentArray, DocumentBarrier, DocumentMemory,
-    DocumentMessage, DocumentRecord, DocumentSite, Finding,
+    Document, DocumentAccess, DocumentArgument, DocumentArray, DocumentBarrier, DocumentFinding,
+    DocumentMemory, DocumentMessage, DocumentRecord, DocumentSite,
 };
 
 impl Report {
@@ -115,7 +115,7 @@ impl Report {
     /// # Ok::<(), resident::Error>(())
     /// ```
     #[must_use]
-    pub fn findings(&self) -> Vec<Finding> {
+    pub fn findings(&self) -> Vec<DocumentFinding> {
         self.records.findings()
     }
 }

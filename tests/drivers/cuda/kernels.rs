@@ -2,8 +2,9 @@
 //! which the driver loads directly, and host functions compute the results. `sources.rs` tests
 //! NVRTC on the CUDA C.
 
+use resident::launch::Slice;
 use resident::ndarray::{Array2, Ix2, IxDyn, s};
-use resident::{CudaSource, Device, Error, Grid, In, InOut, Kernel, Out, Slice, SmartArray};
+use resident::{CudaSource, Device, Error, Grid, In, InOut, Kernel, Out, SmartArray};
 use resident_stand_in::{Access, Fault, Launch, Length, Parameter, Settings};
 use support::{assert_says, in_own_process, own_process};
 

@@ -69,7 +69,7 @@ fn any_program_writes_the_reports_that_are_asked_for() {
 #[ignore = "says its rank: run in processes of its own by the test below"]
 fn says_its_rank() -> Result<()> {
     moves()?;
-    resident::audit::set_rank(6, 8);
+    resident::internal::set_rank(6, 8);
     Ok(())
 }
 

@@ -3,7 +3,8 @@
 use std::thread;
 use std::time::Duration;
 
-use resident::audit::{self, Counters, Transfer};
+use resident::audit::{self, Counters};
+use resident::internal::{Transfer, record_transfer};
 use resident::{Device, DeviceArray, Emulation, InOut, Kernel, PinnedArray, Result, SmartArray};
 use support::lab::lab;
 use support::own_process;
@@ -88,8 +89,8 @@ fn evictions_messages_and_pinned_memory_count() -> Result<()> {
     arrays[0].prefetch(&stream)?;
     stream.synchronize()?;
     arrays[1].prefetch(&stream)?;
-    audit::record_transfer(Transfer::sent(70, "a", 1));
-    audit::record_transfer(Transfer::received(80, "a", 1));
+    record_transfer(Transfer::sent(70, "a", 1));
+    record_transfer(Transfer::received(80, "a", 1));
     let pinned = PinnedArray::<u8, _>::zeros(50)?;
     let now = audit::counters();
     assert_eq!((now.evictions.count, now.evictions.bytes), (1, 600));

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use resident::audit::{self, DocumentRecord, Finding, Report};
+use resident::audit::{self, DocumentFinding, DocumentRecord, Report};
 use resident::ndarray::{Ix1, Ix2, s};
 use resident::{Device, Emulation, In, InOut, Kernel, Result, SmartArray};
 use support::lab::lab;
@@ -12,7 +12,7 @@ use support::lab::lab;
 use crate::{copy, double, grid, of_kind, ones, report_of};
 
 /// The finding of this kind, at lines of this file; the text of the report has it.
-fn only(report: &Report, kind: &str) -> Finding {
+fn only(report: &Report, kind: &str) -> DocumentFinding {
     let found = crate::only(report, kind);
     assert!(!found.sites.is_empty() && found.sites[0].contains("findings.rs"), "{found:?}");
     let text = report.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
@@ -22,7 +22,7 @@ fn only(report: &Report, kind: &str) -> Finding {
 
 /// The finding of this kind that the one program has and the other has not, which copies just so
 /// much less.
-fn mended(kind: &str, before: &Report, after: &Report) -> Finding {
+fn mended(kind: &str, before: &Report, after: &Report) -> DocumentFinding {
     let finding = only(before, kind);
     let flow = before.traffic().moved() - after.traffic().moved();
     assert_eq!((finding.count, finding.bytes), (flow.count, flow.bytes), "{finding:?}");
@@ -104,7 +104,7 @@ fn an_array_that_is_evicted_and_copied_again() -> Result<()> {
     };
     let (before, after) = (loops(1000)?, loops(2000)?);
     let findings = before.findings();
-    let total = |of: fn(&Finding) -> u64| findings.iter().map(of).sum::<u64>();
+    let total = |of: fn(&DocumentFinding) -> u64| findings.iter().map(of).sum::<u64>();
     assert!(findings.iter().all(|finding| finding.kind == "evicted"), "{findings:?}");
     let found = (total(|finding| finding.count), total(|finding| finding.bytes));
     let flow = before.traffic().moved() - after.traffic().moved();
@@ -482,7 +482,7 @@ fn many_small_copies_that_could_be_one() -> Result<()> {
 /// What could be saved if the program had run in these times, which no other load on the machine
 /// changes: each call takes 1 us, work runs in the order of its stream, and a thread that has
 /// waited does something else for as long as a piece of work takes.
-fn findings_in(work: Duration, report: &Report) -> Vec<Finding> {
+fn findings_in(work: Duration, report: &Report) -> Vec<DocumentFinding> {
     let work_ns = work.as_nanos() as u64;
     let mut document = report.to_document();
     let (mut now_ns, mut idle_from) = (0, BTreeMap::<(String, u32), u64>::new());
@@ -516,7 +516,7 @@ fn findings_in(work: Duration, report: &Report) -> Vec<Finding> {
 fn waits_between_launches() -> Result<()> {
     // Its work runs only when a thread waits for it.
     let stream = Device::emulated(Emulation::new().seed(1)).stream();
-    let findings = |waits: bool| -> Result<Vec<Finding>> {
+    let findings = |waits: bool| -> Result<Vec<DocumentFinding>> {
         let mut array = ones(100);
         let report = report_of(|| {
             for _ in 0..20 {
@@ -553,7 +553,7 @@ fn waits_between_launches() -> Result<()> {
 fn copies_that_wait_for_a_kernel_that_does_not_use_them() -> Result<()> {
     let device = lab();
     let streams = [device.new_stream()?, device.new_stream()?];
-    let findings = |copies_on: usize| -> Result<Vec<Finding>> {
+    let findings = |copies_on: usize| -> Result<Vec<DocumentFinding>> {
         let mut state = ones(10);
         state.prefetch(&streams[0])?;
         let mut batches: Vec<_> = (0..8).map(|_| ones(1000)).collect();

@@ -1,7 +1,7 @@
 //! Findings of programs that run for longer than records are kept: they are the same as those of
 //! all records.
 
-use resident::audit::{self, Finding, Report};
+use resident::audit::{self, DocumentFinding, Report};
 use resident::{Device, Result};
 use support::lab::lab;
 
@@ -34,7 +34,7 @@ fn bounced(device: &Device, clean_launches: u64, writes: u64) -> Result<Report> 
 }
 
 /// Without what depends on the machine.
-fn untimed(report: &Report) -> Vec<Finding> {
+fn untimed(report: &Report) -> Vec<DocumentFinding> {
     let mut findings = report.findings();
     findings.retain(|finding| finding.kind != "stalling_wait");
     findings.iter_mut().for_each(|finding| finding.nanoseconds = None);
@@ -47,7 +47,7 @@ fn a_finding_does_not_depend_on_how_long_the_program_runs_afterwards() -> Result
     let device = lab();
     let (short, long) = (bounced(&device, 0, 0)?, bounced(&device, 1_000, RECORDS_KEPT)?);
     assert!(long.to_document().records_forgotten >= 1_000);
-    let kinds = |findings: &[Finding]| {
+    let kinds = |findings: &[DocumentFinding]| {
         findings.iter().map(|finding| finding.kind.clone()).collect::<Vec<_>>()
     };
     assert_eq!(kinds(&untimed(&short)), ["bounce", "small_copies", "unread_download"]);

@@ -21,7 +21,7 @@ mod snapshots;
 mod traces;
 mod unused_copies;
 
-use resident::audit::{Finding, Report};
+use resident::audit::{DocumentFinding, Report};
 use resident::{In, Kernel, Out, Result};
 use support::audited::{document_of, ones, report_of};
 use support::bodies::{double, one as grid};
@@ -44,7 +44,7 @@ fn fill_records(count: u64) -> Result<()> {
     (0..count).try_for_each(|_| array.host_mut().map(drop))
 }
 
-fn of_kind(report: &Report, kind: &str) -> Vec<Finding> {
+fn of_kind(report: &Report, kind: &str) -> Vec<DocumentFinding> {
     let mut findings = report.findings();
     findings.retain(|finding| finding.kind == kind);
     findings
@@ -52,7 +52,7 @@ fn of_kind(report: &Report, kind: &str) -> Vec<Finding> {
 
 /// The only finding of this kind.
 #[track_caller]
-fn only(report: &Report, kind: &str) -> Finding {
+fn only(report: &Report, kind: &str) -> DocumentFinding {
     let found = of_kind(report, kind);
     let [finding] = &found[..] else { panic!("one {kind}: {:?}", report.findings()) };
     finding.clone()

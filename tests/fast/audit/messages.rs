@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use resident::audit::{self, Cause, Direction, DocumentRecord, GroupBy, Ledger, Transfer};
+use resident::audit::{self, Cause, Direction, DocumentRecord, GroupBy, Ledger};
+use resident::internal::{Transfer, mark_barrier, record_transfer};
 use resident::{Budget, Error, Result, SmartArray, Traffic};
 use support::lab::lab;
 use tracing_subscriber::layer::SubscriberExt;
@@ -12,9 +13,9 @@ use crate::report_of;
 /// As a crate beside the library does it: the site is the line of its caller.
 #[track_caller]
 fn exchange(name: &str, peer: u32) {
-    audit::record_transfer(Transfer::sent(100, name, peer));
+    record_transfer(Transfer::sent(100, name, peer));
     let received = Transfer::received(60, name, peer).waited(Duration::from_micros(5));
-    audit::record_transfer(received);
+    record_transfer(received);
 }
 
 #[test]
@@ -78,9 +79,9 @@ fn text_names_the_peers_and_totals_of_messages() {
 fn documents_have_a_record_of_each_message_and_barrier() {
     let device = lab();
     let ((), report) = audit::capture(|| {
-        audit::record_transfer(Transfer::sent(100, "edge", 7).on(&device));
-        audit::mark_barrier(Duration::from_nanos(30));
-        audit::mark_barrier(Duration::ZERO);
+        record_transfer(Transfer::sent(100, "edge", 7).on(&device));
+        mark_barrier(Duration::from_nanos(30));
+        mark_barrier(Duration::ZERO);
     });
     let document = report.to_document();
     assert_eq!((document.sent.bytes, document.received.bytes), (100, 0));

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use resident::environment::{VARIABLES, is_known};
+use resident::internal::environment::{VARIABLES, is_known};
 
 use crate::sources::{ALL_CODE, none, root, sources};
 

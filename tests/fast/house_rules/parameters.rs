@@ -6,7 +6,7 @@ use crate::tokens::{group_len, tokens_of};
 /// Functions that may take a `bool`: setters of a flag, and those of a C interface.
 const BOOL_FUNCTIONS_MAX: usize = 17;
 /// Functions that may take a tuple: those of shapes, such as `Grid::cover_2d`.
-const TUPLE_FUNCTIONS_MAX: usize = 10;
+const TUPLE_FUNCTIONS_MAX: usize = 12;
 
 /// A function outside tests, with the tokens of each parameter's type.
 struct Signature {

@@ -1,9 +1,10 @@
 //! Parameters that are a pointer and a length.
 
 use resident::emulation::FindingKind;
+use resident::launch::Slice;
 use resident::ndarray::{Array2, Ix2, s};
 use resident::{
-    CudaSource, Device, Emulation, Error, Grid, In, InOut, Kernel, Out, Result, Slice, SmartArray,
+    CudaSource, Device, Emulation, Error, Grid, In, InOut, Kernel, Out, Result, SmartArray,
 };
 
 use crate::{device, kernel};

@@ -11,7 +11,8 @@ use opentelemetry::Value as Attribute;
 use opentelemetry::trace::TracerProvider;
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{SdkTracerProvider, SpanData, SpanExporter};
-use resident::{Device, Emulation, Result, SmartArray, audit};
+use resident::internal::{Transfer, record_transfer};
+use resident::{Device, Emulation, Result, SmartArray};
 use serde_json::{Value, json};
 use support::audited::ones;
 use support::bodies::{double, one as grid};
@@ -120,7 +121,7 @@ fn the_event_of_a_message_has_its_peer() {
     own_process!();
     let line = line!() + 2;
     let ((), events) = Buffer::default().events(|| {
-        audit::record_transfer(audit::Transfer::received(40, "photo", 3));
+        record_transfer(Transfer::received(40, "photo", 3));
     });
     let [event] = &events[..] else { panic!("one event: {events:?}") };
     assert_eq!((&event["level"], &event["target"]), (&json!("DEBUG"), &json!(TRANSFER)));

@@ -72,7 +72,11 @@ impl From<(u32, u32, u32)> for Extent3 {
 /// let image = Grid::cover_2d((768, 1024), (8, 32));     // rows and columns; those of a block
 /// assert_eq!((image.blocks().x, image.blocks().y), (32, 96));
 /// assert_eq!((image.threads().x, image.threads().y), (32, 8));
+/// assert_eq!((Grid::from(1000), Grid::from((768, 1024))), (Grid::cover(1000), image));
 /// ```
+///
+/// A launch takes a grid, or what it covers: a number of elements, or a shape of two or three axes
+/// in ndarray's order, in blocks of 256 threads.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Grid {
     blocks: Extent3,
@@ -315,6 +319,30 @@ impl Grid {
                 shape: GridShape::TooLarge,
             },
         }
+    }
+}
+
+/// [`Grid::cover`].
+impl From<usize> for Grid {
+    #[inline]
+    fn from(len: usize) -> Self {
+        Self::cover(len)
+    }
+}
+
+/// [`Grid::cover_2d`] of `(rows, columns)`, in blocks of 8 by 32.
+impl From<(usize, usize)> for Grid {
+    #[inline]
+    fn from(shape: (usize, usize)) -> Self {
+        Self::cover_2d(shape, (8, 32))
+    }
+}
+
+/// [`Grid::cover_3d`] of `(depth, rows, columns)`, in blocks of 1 by 8 by 32.
+impl From<(usize, usize, usize)> for Grid {
+    #[inline]
+    fn from(shape: (usize, usize, usize)) -> Self {
+        Self::cover_3d(shape, (1, 8, 32))
     }
 }
 

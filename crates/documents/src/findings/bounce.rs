@@ -5,7 +5,7 @@
 use super::step::Copied;
 use super::symbols::{Symbol, Symbols};
 use super::tally::{Groups, Sites, Tally, Text, finding, subject, times};
-use crate::document::Finding;
+use crate::document::DocumentFinding;
 
 /// So many times down and up again are a loop.
 const ROUNDS_MIN: u64 = 3;
@@ -92,7 +92,7 @@ impl Bounces {
 
 /// If the work of the host were done on the device, the first upload and the last download would
 /// remain.
-pub(super) fn findings(groups: &Groups<Key>, symbols: &Symbols) -> Vec<Finding> {
+pub(super) fn findings(groups: &Groups<Key>, symbols: &Symbols) -> Vec<DocumentFinding> {
     let of = |(key, tally): (&Key, &Tally)| {
         let name = symbols.text(key.name);
         let (verb, again) =

@@ -3,7 +3,7 @@
 use super::step::{Copied, Memory};
 use super::symbols::{Symbol, Symbols};
 use super::tally::{Groups, Sites, Tally, Text, finding, subject, times};
-use crate::document::Finding;
+use crate::document::DocumentFinding;
 
 /// So many evictions of one array may have no upload yet.
 const EVICTED_MAX: usize = 64;
@@ -59,7 +59,7 @@ impl Evictions {
     }
 }
 
-pub(super) fn findings(groups: &Groups<Key>, symbols: &Symbols) -> Vec<Finding> {
+pub(super) fn findings(groups: &Groups<Key>, symbols: &Symbols) -> Vec<DocumentFinding> {
     let of = |(key, tally): (&Key, &Tally)| {
         let name = symbols.text(key.name);
         let verb = if tally.arrays > 1 { "were" } else { "was" };

@@ -3,7 +3,7 @@
 use super::step::Copied;
 use super::symbols::{Symbol, Symbols};
 use super::tally::{Groups, Sites, Tally, Text, Time, copies, finding, quoted, times};
-use crate::document::Finding;
+use crate::document::DocumentFinding;
 use crate::totals::grouped;
 
 /// An array of which a larger part than one of so many has changed is left alone.
@@ -56,7 +56,7 @@ pub(super) fn add(copy: &Copied<'_>, symbols: &mut Symbols, groups: &mut Groups<
     groups.add(Key { name: symbols.of(copy.name), changes, sites }, &tally);
 }
 
-pub(super) fn findings(groups: &Groups<Key>, symbols: &Symbols) -> Vec<Finding> {
+pub(super) fn findings(groups: &Groups<Key>, symbols: &Symbols) -> Vec<DocumentFinding> {
     let of = |(key, tally): (&Key, &Tally)| {
         let name = symbols.text(key.name);
         let text = match key.changes {

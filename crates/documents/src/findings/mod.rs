@@ -31,14 +31,14 @@ use std::cmp::Reverse;
 
 use self::arrays::{Arrays, Found};
 use self::tally::Groups;
-use crate::document::{Document, Finding};
+use crate::document::{Document, DocumentFinding};
 
 pub use self::step::{Accessed, Argument, Copied, Launched, Memory, Step, Waited};
 
 /// The findings in the records of a document, the largest first: by bytes, then by time, then by
 /// the number of copies.
 #[must_use]
-pub fn of(document: &Document) -> Vec<Finding> {
+pub fn of(document: &Document) -> Vec<DocumentFinding> {
     let mut analysis = Analysis::default();
     for step in document.records.iter().filter_map(Step::of) {
         analysis.add(&step);
@@ -89,7 +89,7 @@ impl Analysis {
 
     /// The findings in all steps so far, of a report of this duration: the largest first.
     #[must_use]
-    pub fn findings(self, duration_ns: u64) -> Vec<Finding> {
+    pub fn findings(self, duration_ns: u64) -> Vec<DocumentFinding> {
         let Self { arrays, mut found, .. } = self;
         arrays.close(&mut found);
         let symbols = &found.symbols;

@@ -3,7 +3,7 @@
 use super::step::Copied;
 use super::symbols::{Symbol, Symbols};
 use super::tally::{Groups, Tally, Text, Time, copies, finding, quoted};
-use crate::document::Finding;
+use crate::document::DocumentFinding;
 use crate::totals::grouped;
 
 /// Fewer copies are left alone: page-locking takes longer than a few of them.
@@ -24,7 +24,7 @@ pub(super) fn add(copy: &Copied<'_>, symbols: &mut Symbols, groups: &mut Groups<
 }
 
 /// From page-locked memory the copies would be queued at once.
-pub(super) fn findings(groups: &Groups<Key>, symbols: &Symbols) -> Vec<Finding> {
+pub(super) fn findings(groups: &Groups<Key>, symbols: &Symbols) -> Vec<DocumentFinding> {
     let large =
         groups.iter().filter(|(_, tally)| tally.times >= COUNT_MIN && tally.all_bytes >= BYTES_MIN);
     let of = |((name, site), tally): (&Key, &Tally)| {

@@ -6,7 +6,7 @@ use std::collections::{HashMap, hash_map::Entry};
 use super::step::Copied;
 use super::symbols::{Symbol, Symbols};
 use super::tally::{Groups, Tally, Text, finding, quoted, times};
-use crate::document::Finding;
+use crate::document::DocumentFinding;
 use crate::totals::grouped;
 
 /// Smaller copies are left alone: what they cost is the call.
@@ -50,7 +50,7 @@ impl Uploads {
     }
 
     /// The first upload would remain.
-    pub(super) fn findings(&self, symbols: &Symbols) -> Vec<Finding> {
+    pub(super) fn findings(&self, symbols: &Symbols) -> Vec<DocumentFinding> {
         let large = self.again.iter().filter(|(_, tally)| tally.times >= AGAIN_MIN);
         let of = |((name, site, device), tally): (&Key, &Tally)| {
             let name = symbols.text(*name);

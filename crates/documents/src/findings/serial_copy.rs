@@ -6,7 +6,7 @@ use super::step::{Copied, Launched};
 use super::stream_calls::CallOnStream;
 use super::symbols::{Symbol, Symbols};
 use super::tally::{Tally, Text, copies, finding, quoted};
-use crate::document::Finding;
+use crate::document::DocumentFinding;
 
 /// Fewer copies are left alone.
 const COUNT_MIN: u64 = 4;
@@ -68,7 +68,7 @@ impl SerialCopies {
         serial.array = array;
     }
 
-    pub(super) fn findings(&self, duration_ns: u64, symbols: &Symbols) -> Vec<Finding> {
+    pub(super) fn findings(&self, duration_ns: u64, symbols: &Symbols) -> Vec<DocumentFinding> {
         let least_ns = duration_ns / PART_MIN;
         let is_large = |serial: &Serial| serial.count >= COUNT_MIN && serial.overlap_ns >= least_ns;
         let large = self.calls.iter().filter(|(_, serial)| is_large(serial));
@@ -87,7 +87,7 @@ fn overlap(kernel: &Kernel, copy: &Copied<'_>) -> Option<u64> {
     (is_behind && is_free && overlap_ns > 0).then_some(overlap_ns)
 }
 
-fn finding_of(call: CallOnStream, serial: Serial, symbols: &Symbols) -> Finding {
+fn finding_of(call: CallOnStream, serial: Serial, symbols: &Symbols) -> DocumentFinding {
     let CallOnStream { site, device, stream } = call;
     let name = symbols.text(serial.array);
     let message = format!(
@@ -100,5 +100,5 @@ fn finding_of(call: CallOnStream, serial: Serial, symbols: &Symbols) -> Finding 
                   use them.";
     let text = Text { kind: "serial_copy", message, change };
     let found = finding(name, text, vec![symbols.text(site).to_owned()], &Tally::default());
-    Finding { nanoseconds: Some(serial.overlap_ns), ..found }
+    DocumentFinding { nanoseconds: Some(serial.overlap_ns), ..found }
 }

@@ -3,7 +3,7 @@
 use super::step::Copied;
 use super::symbols::{Symbol, Symbols};
 use super::tally::{Groups, Tally, Text, Time, copies, finding, quoted};
-use crate::document::Finding;
+use crate::document::DocumentFinding;
 use crate::totals::grouped;
 
 /// Fewer copies are left alone.
@@ -63,7 +63,7 @@ impl Series {
     }
 }
 
-pub(super) fn findings(groups: &Groups<Key>, symbols: &Symbols) -> Vec<Finding> {
+pub(super) fn findings(groups: &Groups<Key>, symbols: &Symbols) -> Vec<DocumentFinding> {
     let of = |(key, tally): (&Key, &Tally)| {
         let name = symbols.text(key.name);
         let series = match tally.arrays {

@@ -7,7 +7,7 @@ use super::step::{Launched, Step, Waited};
 use super::stream_calls::CallOnStream;
 use super::symbols::{Symbol, Symbols};
 use super::tally::times;
-use crate::document::Finding;
+use crate::document::DocumentFinding;
 
 /// Fewer waits are left alone: a program may wait a few times for the sake of its own order.
 const COUNT_MIN: u64 = 8;
@@ -112,7 +112,7 @@ impl StallingWaits {
         }
     }
 
-    pub(super) fn findings(&self, duration_ns: u64, symbols: &Symbols) -> Vec<Finding> {
+    pub(super) fn findings(&self, duration_ns: u64, symbols: &Symbols) -> Vec<DocumentFinding> {
         let least_ns = (duration_ns / PART_MIN).max(1);
         let is_large = |stall: &Stalls| stall.count >= COUNT_MIN && stall.idle_ns >= least_ns;
         let large = self.stalls.iter().filter(|(_, stall)| is_large(stall));
@@ -120,9 +120,9 @@ impl StallingWaits {
     }
 }
 
-fn finding_of(call: CallOnStream, stalls: Stalls, symbols: &Symbols) -> Finding {
+fn finding_of(call: CallOnStream, stalls: Stalls, symbols: &Symbols) -> DocumentFinding {
     let CallOnStream { site, device, stream } = call;
-    Finding {
+    DocumentFinding {
         kind: "stalling_wait".to_owned(),
         message: format!(
             "the host waits {} for stream {stream} of {}, and then queues more work there without \

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::symbols::{Symbol, Symbols};
-use crate::document::Finding;
+use crate::document::DocumentFinding;
 use crate::text::shown;
 use crate::totals::grouped;
 
@@ -124,8 +124,13 @@ pub(super) struct Text<'t> {
 }
 
 /// A finding about an array.
-pub(super) fn finding(name: &str, text: Text<'_>, sites: Vec<String>, tally: &Tally) -> Finding {
-    Finding {
+pub(super) fn finding(
+    name: &str,
+    text: Text<'_>,
+    sites: Vec<String>,
+    tally: &Tally,
+) -> DocumentFinding {
+    DocumentFinding {
         kind: text.kind.to_owned(),
         message: text.message,
         change: text.change.to_owned(),

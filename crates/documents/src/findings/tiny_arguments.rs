@@ -4,7 +4,7 @@ use super::step::Copied;
 use super::symbols::{Symbol, Symbols};
 use super::tally::{Groups, Tally, Text, finding, quoted};
 use super::used::Used;
-use crate::document::Finding;
+use crate::document::DocumentFinding;
 use crate::totals::grouped;
 
 /// Fewer uploads are left alone.
@@ -38,7 +38,7 @@ impl TinyUpload {
     }
 }
 
-pub(super) fn findings(groups: &Groups<Key>, symbols: &Symbols) -> Vec<Finding> {
+pub(super) fn findings(groups: &Groups<Key>, symbols: &Symbols) -> Vec<DocumentFinding> {
     let many = groups.iter().filter(|(_, tally)| tally.times >= COUNT_MIN);
     let of = |((name, site), tally): (&Key, &Tally)| {
         let name = symbols.text(*name);

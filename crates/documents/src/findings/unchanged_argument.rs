@@ -6,7 +6,7 @@ use super::replay::{Parameter, Replay, Saved};
 use super::step::Launched;
 use super::symbols::Symbols;
 use super::tally::{Sites, Text, finding, quoted};
-use crate::document::Finding;
+use crate::document::DocumentFinding;
 use crate::totals::grouped;
 
 /// A kernel that was launched fewer times is left alone: it may change the argument another time.
@@ -62,7 +62,7 @@ impl Parameters {
         }
     }
 
-    pub(super) fn findings(&self, symbols: &Symbols) -> Vec<Finding> {
+    pub(super) fn findings(&self, symbols: &Symbols) -> Vec<DocumentFinding> {
         let unchanged = self.0.iter().filter(|(_, it)| !it.is_changed && it.count >= LAUNCHES_MIN);
         let of = |(parameter, launches): (&Parameter, &Launches)| {
             let Saved { name, sites, tally } = launches.saved.as_ref()?;

@@ -6,7 +6,7 @@ use super::step::{Copied, Memory};
 use super::symbols::{Place, Symbol, Symbols};
 use super::tally::{Groups, Sites, Tally, Text, finding, repeated, subject};
 use super::used::Used;
-use crate::document::Finding;
+use crate::document::DocumentFinding;
 
 /// So many copies of one array are looked at that nothing has used yet.
 const PENDING_MAX: usize = 64;
@@ -134,11 +134,11 @@ impl Ahead {
     }
 }
 
-pub(super) fn findings(groups: &Groups<Key>, symbols: &Symbols) -> Vec<Finding> {
+pub(super) fn findings(groups: &Groups<Key>, symbols: &Symbols) -> Vec<DocumentFinding> {
     groups.iter().map(|(key, tally)| finding_of(key, tally, symbols)).collect()
 }
 
-fn finding_of(key: &Key, tally: &Tally, symbols: &Symbols) -> Finding {
+fn finding_of(key: &Key, tally: &Tally, symbols: &Symbols) -> DocumentFinding {
     let name = symbols.text(key.name);
     let kind = if key.place.is_some() { "overwritten_upload" } else { "unread_download" };
     let kind = match (key.way, key.place) {

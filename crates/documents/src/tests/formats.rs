@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use super::samples::{Copy, Launch, access, argument, barrier, memory, message, wait};
 use crate::document::{
-    Document, DocumentArray, DocumentChecked, DocumentMemoryHolder, DocumentMemoryMoment,
-    DocumentMemoryPoint, DocumentMemoryUse, DocumentMessage, DocumentProcess, DocumentRecord,
-    DocumentSite, DocumentStream, Finding,
+    Document, DocumentArray, DocumentChecked, DocumentFinding, DocumentMemoryHolder,
+    DocumentMemoryMoment, DocumentMemoryPoint, DocumentMemoryUse, DocumentMessage, DocumentProcess,
+    DocumentRecord, DocumentSite, DocumentStream,
 };
 use crate::perfetto;
 use crate::totals::{Flow, Waits};
@@ -426,7 +426,7 @@ fn one_of_each() -> Document {
             element: "f32".to_owned(),
             shape: vec![2, 3],
         }],
-        findings: vec![Finding {
+        findings: vec![DocumentFinding {
             kind: "bounce".to_owned(),
             message: "it does".to_owned(),
             change: "stop it".to_owned(),

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use crate::document::{
-    Document, DocumentAccess, DocumentArgument, DocumentBarrier, DocumentMemory, DocumentMessage,
-    DocumentRecord, Finding,
+    Document, DocumentAccess, DocumentArgument, DocumentBarrier, DocumentFinding, DocumentMemory,
+    DocumentMessage, DocumentRecord,
 };
 use crate::findings;
 
@@ -190,18 +190,18 @@ pub(super) fn barrier(number: u64, queued_ns: u64) -> DocumentBarrier {
 }
 
 /// The findings in these records, which took no time.
-pub(super) fn found(records: Vec<DocumentRecord>) -> Vec<Finding> {
+pub(super) fn found(records: Vec<DocumentRecord>) -> Vec<DocumentFinding> {
     found_within(0, records)
 }
 
 /// The findings in these records, which took this time.
-pub(super) fn found_within(duration_ns: u64, records: Vec<DocumentRecord>) -> Vec<Finding> {
+pub(super) fn found_within(duration_ns: u64, records: Vec<DocumentRecord>) -> Vec<DocumentFinding> {
     findings::of(&Document { duration_ns, records, ..Document::default() })
 }
 
 /// The only finding, whose kind this is.
 #[track_caller]
-pub(super) fn only(kind: &str, found: &[Finding]) -> Finding {
+pub(super) fn only(kind: &str, found: &[DocumentFinding]) -> DocumentFinding {
     let [finding] = found else { panic!("one {kind}: {found:?}") };
     assert_eq!(finding.kind, kind);
     finding.clone()

@@ -2,7 +2,7 @@
 //! arguments that kernels never change.
 
 use super::samples::{Copy, Launch, access, argument, found, memory, numbered, only};
-use crate::document::{DocumentArgument, DocumentRecord, Finding};
+use crate::document::{DocumentArgument, DocumentFinding, DocumentRecord};
 
 const WRITER: &str = "host.rs:6:6";
 
@@ -75,7 +75,7 @@ const AHEAD: Copy = Copy { cause: "prefetch", ..Copy::UP };
 
 const BACK: Copy = Copy { cause: "prefetch", ..Copy::DOWN };
 
-fn after(copy: Copy, next: impl IntoIterator<Item = DocumentRecord>) -> Vec<Finding> {
+fn after(copy: Copy, next: impl IntoIterator<Item = DocumentRecord>) -> Vec<DocumentFinding> {
     found(std::iter::once(copy.record()).chain(next).collect())
 }
 

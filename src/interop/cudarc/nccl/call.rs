@@ -7,7 +7,8 @@ use cudarc::nccl::{Comm, ReduceOp};
 use ndarray::IxDyn;
 
 use crate::array::{Axes, DeviceMut, DeviceRef, Operand, OperandMut};
-use crate::audit::{self, Direction, Transfer};
+use crate::audit::Direction;
+use crate::audit::recording::messages::{Transfer, record_transfer};
 use crate::device::Stream;
 use crate::element::Element;
 use crate::error::{AtCall, CalledAt, Error, Result};
@@ -203,7 +204,7 @@ impl<T: Element> Queue for Acquired<'_, T> {
                 _ => Transfer::received(bytes, &name, peer),
             };
             let device = part.stream_ref().device_ref();
-            audit::record_transfer(transfer.on(device).at(self.call.site));
+            record_transfer(transfer.on(device).at(self.call.site));
         }
     }
 }

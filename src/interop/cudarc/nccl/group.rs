@@ -52,9 +52,8 @@ impl<'a> Group<'a> {
         Self::default()
     }
 
-    /// A group whose messages are in no report, since the caller records them itself, by
-    /// [`record_transfer`](crate::audit::record_transfer): under the name of another array, or at
-    /// another line.
+    /// A group whose messages are in no report, since the caller records them itself: under the
+    /// name of another array, or at another line.
     pub fn unrecorded() -> Self {
         Self { is_unrecorded: true, ..Self::default() }
     }

@@ -18,6 +18,30 @@ fn covering_grids_count_columns_along_x() {
 }
 
 #[test]
+fn a_number_or_a_shape_is_the_grid_that_covers_it() -> Result<()> {
+    let device = lab();
+    let _here = device.enter();
+    let note = Kernel::<(u64, InOut<u64>)>::new("note")
+        .require("all threads", |grid, (threads, _)| {
+            let Extent3 { x, y, z } = grid.blocks();
+            let of_block = grid.threads();
+            u64::from(x * of_block.x * y * of_block.y * z * of_block.z) == threads
+        })
+        .host(|_grid, (threads, xs)| xs.fill(threads));
+    let mut array = SmartArray::<u64, _>::zeros(1);
+    note.launch(8, (256, &mut array))?;
+    note.launch((16, 16), (16 * 32, &mut array))?;
+    note.launch_on(&device.stream(), (2, 3, 40), (2 * 8 * 64, &mut array))?;
+    assert_eq!(array.get(0)?, 1024);
+    note.call(1000, (1024, &mut array))?;
+    assert_eq!(note.compare(&device, (9, 1), (16 * 32, &mut array), 0.0)?, None);
+    assert_eq!(Grid::from(8), Grid::cover(8));
+    assert_eq!(Grid::from((16, 16)), Grid::cover_2d((16, 16), (8, 32)));
+    assert_eq!(Grid::from((2, 3, 40)), Grid::cover_3d((2, 3, 40), (1, 8, 32)));
+    Ok(())
+}
+
+#[test]
 fn a_grid_keeps_its_shared_bytes_and_auto_changes_nothing_here() {
     let grid = Grid::cover(1000).shared_bytes(4096).auto();
     assert_eq!(grid.dynamic_shared_bytes(), 4096);

@@ -2,8 +2,9 @@
 
 use super::prelude::*;
 use resident::audit::{self, Implicit};
+use resident::launch::Slice;
 use resident::ndarray::{Array2, ShapeBuilder, s};
-use resident::{Error, Grid, InOut, Kernel, Result, Slice, SmartArray};
+use resident::{Error, Grid, InOut, Kernel, Result, SmartArray};
 
 const LEN: usize = 1000;
 
