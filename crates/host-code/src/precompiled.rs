@@ -2,7 +2,7 @@
 //! behind them. Clang gets them as text.
 //!
 //! They lie in a folder of their own beside the cache of kernels, the header and what GCC made of
-//! it, and GCC takes the header if it cannot use the other (a source's options may differ too much).
+//! it, and GCC takes the header if it cannot use the other: a source's options may differ too much.
 //! Making it takes as long as four kernels gain, so the first source on a machine is compiled
 //! without; the second one makes it. Whatever is wrong with it, a source is compiled as text.
 
