@@ -20,12 +20,16 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use smallvec::SmallVec;
 
-use crate::device::{Device, Stream};
+use crate::device::Device;
+#[cfg(any(feature = "cuda", feature = "dlpack"))]
+use crate::device::Stream;
 use crate::element::Element;
 use crate::live_arrays::{ArrayName, LiveArrays, Place};
 use crate::memory_use::Owner;
+#[cfg(any(feature = "cuda", feature = "dlpack"))]
+use resident_backend::Address;
 use resident_backend::call_site::CallSite;
-use resident_backend::{Address, AutomaticName, Bytes, HostMemory, Label, LabelText, failure};
+use resident_backend::{AutomaticName, Bytes, HostMemory, Label, LabelText, failure};
 use resident_core::coherence::{Coherence, Location};
 use resident_core::layout::MemoryOrder;
 
