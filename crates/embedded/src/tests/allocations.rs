@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use super::fixtures::{allocate, body, entered_gate, finish, launch, queue_of};
+use super::fixtures::{Accepting, allocate, body, entered_gate, finish, queue_of};
 use crate::EmbeddedDevice;
 use resident_allocations as counted;
 use resident_core::Access;
@@ -28,7 +28,7 @@ fn a_launch_in_the_steady_state_allocates_nothing_on_either_side() {
         (0..4).map(|_| (allocate(&queue, 64).unwrap(), 64, Access::Overwrite)).collect();
     let submit_batch = || {
         for _ in 0..BATCH {
-            queue.submit(launch(&count, &arrays)).unwrap();
+            queue.launched(&count, &arrays);
         }
     };
     // The worker swaps two buffers whenever it takes the queued operations. While a gate blocks the
@@ -41,10 +41,10 @@ fn a_launch_in_the_steady_state_allocates_nothing_on_either_side() {
         }
     };
     for _ in 0..2 {
-        queue.submit(launch(&count, &arrays)).unwrap();
+        queue.launched(&count, &arrays);
         finish_on_worker();
         let (entered, open, gate) = entered_gate();
-        queue.submit(launch(&gate, &[])).unwrap();
+        queue.launched(&gate, &[]);
         entered.recv().unwrap();
         submit_batch();
         drop(open);

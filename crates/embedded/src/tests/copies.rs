@@ -5,13 +5,12 @@ use std::sync::Arc;
 use smallvec::smallvec;
 
 use super::fixtures::{
-    HostBytes, Random, allocate, contents, copy, download, fill, finish, flat, label, queue_of,
-    upload,
+    Accepting, HostBytes, Random, allocate, contents, contiguous, copy, download, exchange, fill,
+    finish, flat, log_of, queue_of, seeded, upload,
 };
 use crate::{EmbeddedDevice, Emulation};
 use resident_backend::{
-    BackendErrorKind, CopyBox, CopyWork, Dependencies, EventTiming, FailureKind, Footprint, Memory,
-    Queue, Work, failure,
+    BackendErrorKind, CopyBox, FailureKind, Footprint, Memory, Queue, Work, failure,
 };
 
 const LEN_BYTES: u64 = 4096;
@@ -90,8 +89,8 @@ fn copied(
         (HostBytes::new(source.to_vec()), HostBytes::new(destination.to_vec()));
     let (source_address, destination_address) =
         (allocate(queue, LEN_BYTES).unwrap(), allocate(queue, LEN_BYTES).unwrap());
-    queue.submit(upload(&source_cells, source_address, LEN_BYTES)).unwrap();
-    queue.submit(upload(&destination_cells, destination_address, LEN_BYTES)).unwrap();
+    queue.queued(upload(&source_cells, source_address, LEN_BYTES));
+    queue.queued(upload(&destination_cells, destination_address, LEN_BYTES));
     let host = |cells: &Arc<HostBytes>| Memory::Host(Arc::<HostBytes>::clone(cells));
     let from = if direction.is_multiple_of(2) {
         host(&source_cells)
@@ -100,7 +99,7 @@ fn copied(
     };
     let to =
         if direction < 2 { Memory::Device(destination_address) } else { host(&destination_cells) };
-    queue.submit(copy("copy", from, to, part.clone())).unwrap();
+    queue.queued(copy("copy", from, to, part.clone()));
     let result = if direction < 2 {
         contents(queue, destination_address, LEN_BYTES)
     } else {
@@ -118,47 +117,35 @@ fn host_contents(queue: &Arc<dyn Queue>, cells: &HostBytes) -> Vec<u8> {
 
 #[test]
 fn copies_between_devices_match_a_naive_loop() {
-    let devices = [
-        EmbeddedDevice::emulated(Emulation::new().seed(1)),
-        EmbeddedDevice::emulated(Emulation::new().seed(1)),
-    ];
+    let devices = [seeded(1), seeded(1)];
     let queues = [queue_of(&devices[0]), queue_of(&devices[1])];
     let random = &mut Random::new(5);
     let (source, destination) = (random_bytes(random), random_bytes(random));
     let (from, to) =
         (allocate(&queues[0], LEN_BYTES).unwrap(), allocate(&queues[1], LEN_BYTES).unwrap());
-    queues[0].submit(upload(&HostBytes::new(source.clone()), from, LEN_BYTES)).unwrap();
-    queues[1].submit(upload(&HostBytes::new(destination.clone()), to, LEN_BYTES)).unwrap();
+    queues[0].queued(upload(&HostBytes::new(source.clone()), from, LEN_BYTES));
+    queues[1].queued(upload(&HostBytes::new(destination.clone()), to, LEN_BYTES));
     let part = random_part(random);
-    queues[1].wait(queues[0].record(EventTiming::Disabled).unwrap().as_ref()).unwrap();
-    let work = CopyWork {
-        may_read_between: false,
-        loss: FailureKind::Copy,
-        source: Memory::Device(from),
-        destination: Memory::Device(to),
-        source_device: Some(Arc::<EmbeddedDevice>::clone(&devices[0])),
-        parts: smallvec![part.clone()],
-        depends: Dependencies::new(),
-        label: label("exchange"),
-    };
-    queues[1].submit(Work::Copy(Box::new(work))).unwrap();
+    queues[1].follow(&queues[0]);
+    let work = exchange(&devices[0], from, to, part.clone());
+    queues[1].queued(Work::Copy(work));
     let mut expected = destination;
     copy_slowly(&source, &mut expected, &part);
     assert_eq!(contents(&queues[1], to, LEN_BYTES), expected);
-    assert!(devices.iter().all(|device| super::fixtures::log_of(device).hazards().is_empty()));
+    assert!(devices.iter().all(|device| log_of(device).hazards().is_empty()));
 }
 
 #[test]
 fn a_copy_of_several_parts_copies_each() {
     let queue = queue_of(&EmbeddedDevice::plain());
     let address = allocate(&queue, 8).unwrap();
-    queue.submit(fill(address, super::fixtures::contiguous(0, 8), &[0])).unwrap();
+    queue.queued(fill(address, contiguous(0, 8), &[0]));
     let source = HostBytes::new(1..=8);
     let Work::Copy(mut work) = upload(&source, address, 2) else {
         unreachable!("an upload is a copy")
     };
     work.parts = smallvec![flat(2, 0, 6), flat(1, 7, 0)];
-    queue.submit(Work::Copy(work)).unwrap();
+    queue.queued(Work::Copy(work));
     assert_eq!(contents(&queue, address, 8), [8, 0, 0, 0, 0, 0, 1, 2]);
 }
 
@@ -168,13 +155,13 @@ fn fills_repeat_the_pattern_in_each_run() {
     for pattern in [&[7_u8][..], &[1, 2], &[1, 2, 3], &[1, 2, 3, 4, 5, 6, 7, 8, 9]] {
         let run_bytes = pattern.len() as u64 * 3;
         let address = allocate(&queue, LEN_BYTES).unwrap();
-        queue.submit(fill(address, super::fixtures::contiguous(0, LEN_BYTES), &[0])).unwrap();
+        queue.queued(fill(address, contiguous(0, LEN_BYTES), &[0]));
         let footprint = Footprint {
             offset_bytes: 5,
             run_bytes,
             axes: smallvec![(2, 1000), (3, run_bytes + 1)],
         };
-        queue.submit(fill(address, footprint, pattern)).unwrap();
+        queue.queued(fill(address, footprint, pattern));
         let mut expected = vec![0; LEN_BYTES as usize];
         for (row, column) in (0..2).flat_map(|row| (0..3).map(move |column| (row, column))) {
             let start = 5 + row * 1000 + column * (run_bytes as usize + 1);
@@ -189,7 +176,7 @@ fn fills_repeat_the_pattern_in_each_run() {
 fn a_large_fill_is_filled_to_the_end() {
     let queue = queue_of(&EmbeddedDevice::plain());
     let address = allocate(&queue, 99_999).unwrap();
-    queue.submit(fill(address, super::fixtures::contiguous(0, 99_999), &[1, 2, 3])).unwrap();
+    queue.queued(fill(address, contiguous(0, 99_999), &[1, 2, 3]));
     assert!(contents(&queue, address, 99_999).chunks(3).all(|chunk| chunk == [1, 2, 3]));
 }
 
@@ -197,7 +184,7 @@ fn a_large_fill_is_filled_to_the_end() {
 fn work_out_of_range_is_refused_or_fails_and_touches_nothing() {
     let queue = queue_of(&EmbeddedDevice::plain());
     let address = allocate(&queue, 8).unwrap();
-    queue.submit(upload(&HostBytes::new(1..=8), address, 8)).unwrap();
+    queue.queued(upload(&HostBytes::new(1..=8), address, 8));
     let refused = queue.submit(upload(&HostBytes::new([0; 7]), address, 8)).unwrap_err();
     assert!(
         matches!(refused.kind, BackendErrorKind::Driver { .. })
@@ -207,12 +194,12 @@ fn work_out_of_range_is_refused_or_fails_and_touches_nothing() {
     let overflowing = CopyBox { axes: smallvec![(u64::MAX, u64::MAX, 1)], ..flat(1, 0, 0) };
     let source = Memory::Host(HostBytes::new([0; 16]));
     queue.submit(copy("huge", source, Memory::Device(address), overflowing)).unwrap_err();
-    let late = queue.submit(upload(&HostBytes::new([0; 16]), address, 9)).unwrap();
-    queue.submit(fill(address, super::fixtures::contiguous(4, 6), &[0, 0])).unwrap();
-    queue.submit(fill(address, super::fixtures::contiguous(0, 3), &[0, 0])).unwrap_err();
-    queue.submit(fill(address, super::fixtures::contiguous(0, 3), &[])).unwrap_err();
+    let late = queue.queued(upload(&HostBytes::new([0; 16]), address, 9));
+    queue.queued(fill(address, contiguous(4, 6), &[0, 0]));
+    queue.submit(fill(address, contiguous(0, 3), &[0, 0])).unwrap_err();
+    queue.submit(fill(address, contiguous(0, 3), &[])).unwrap_err();
     let target = HostBytes::new([0; 16]);
-    let beyond = queue.submit(download(address, &target, 9)).unwrap();
+    let beyond = queue.queued(download(address, &target, 9));
     assert_eq!(contents(&queue, address, 8), [1, 2, 3, 4, 5, 6, 7, 8]);
     assert_eq!(target.bytes(), [0; 16]);
     assert!(failure::at(queue.id(), beyond).is_some(), "the copy reads beyond the block");
@@ -232,14 +219,12 @@ fn empty_parts_are_in_range_everywhere() {
     let queue = queue_of(&EmbeddedDevice::plain());
     let address = allocate(&queue, 8).unwrap();
     let nothing = CopyBox { axes: smallvec![(0, 8, 8), (4, 2, 2)], ..flat(1, 100, 100) };
-    let position = queue
-        .submit(copy(
-            "nothing",
-            Memory::Host(HostBytes::new([1; 4])),
-            Memory::Device(address),
-            nothing,
-        ))
-        .unwrap();
+    let position = queue.queued(copy(
+        "nothing",
+        Memory::Host(HostBytes::new([1; 4])),
+        Memory::Device(address),
+        nothing,
+    ));
     finish(&queue);
     assert!(failure::at(queue.id(), position).is_none());
 }

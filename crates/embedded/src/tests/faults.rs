@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::fixtures::{
-    HostBytes, allocate, body, contents, contiguous, depending, download, fill, finish, increment,
-    label, launch, log_of, queue_of, upload,
+    Accepting, HostBytes, allocate, body, contents, contiguous, depending, download, fill, finish,
+    increment, label, launch, log_of, queue_of, upload,
 };
-use crate::{CallKind, EmbeddedDevice, Emulation, Fault, Outcome};
+use crate::{Call, CallKind, EmbeddedDevice, Emulation, Fault, Outcome};
 use resident_backend::{
     Backend, BackendError, BackendErrorKind, EventTiming, FailureKind, Position, Queue, failure,
 };
@@ -46,6 +46,10 @@ fn on_array(
     other.submit(download(address, &target, 8))?;
     finish_quietly(other)?;
     Ok(target.bytes())
+}
+
+fn calls_with(device: &Arc<EmbeddedDevice>, outcome: Outcome) -> Vec<Call> {
+    log_of(device).calls().into_iter().filter(|call| call.outcome == outcome).collect()
 }
 
 const EXPECTED: [u8; 8] = [41, 41, 3, 4, 5, 6, 7, 8];
@@ -93,11 +97,7 @@ fn each_call_can_be_refused_and_leaves_nothing_behind() {
     for call in 1..=13 {
         let device = EmbeddedDevice::emulated(emulated(call).fail(Fault::nth(call)));
         let outcome = scenario(&device);
-        let refused: Vec<_> = log_of(&device)
-            .calls()
-            .into_iter()
-            .filter(|call| call.outcome == Outcome::Refused)
-            .collect();
+        let refused = calls_with(&device, Outcome::Refused);
         assert_eq!(refused.iter().map(|refused| refused.number).collect::<Vec<_>>(), [call]);
         match refused[0].kind {
             CallKind::Free | CallKind::Trim => {
@@ -120,11 +120,7 @@ fn copies_fills_and_launches_can_fail_late_and_other_calls_cannot() {
     for call in 1..=13 {
         let device = EmbeddedDevice::emulated(emulated(call).fail(Fault::nth(call).late()));
         let result = scenario(&device).unwrap();
-        let failed: Vec<_> = log_of(&device)
-            .calls()
-            .into_iter()
-            .filter(|call| call.outcome == Outcome::Failed)
-            .collect();
+        let failed = calls_with(&device, Outcome::Failed);
         if !matches!(call, 3..=5 | 8) {
             assert_eq!(
                 (result, failed.len()),
@@ -150,7 +146,7 @@ fn a_late_failure_is_recorded_before_its_position_completes() {
     let device = EmbeddedDevice::emulated(emulated(1).fail(Fault::nth(2).late()));
     let queue = queue_of(&device);
     let address = allocate(&queue, 4).unwrap();
-    let position = queue.submit(upload(&HostBytes::new([1; 4]), address, 4)).unwrap();
+    let position = queue.queued(upload(&HostBytes::new([1; 4]), address, 4));
     assert!(failure::at(queue.id(), position).is_none(), "it has not run");
     finish(&queue);
     let record = failure::at(queue.id(), position).unwrap();
@@ -165,20 +161,18 @@ fn work_that_depends_on_failed_work_does_not_run_and_names_the_root() {
     for device in [EmbeddedDevice::plain(), EmbeddedDevice::emulated(emulated(1))] {
         let (queue, other) = (queue_of(&device), device.new_queue().unwrap());
         let address = allocate(&queue, 4).unwrap();
-        queue.submit(upload(&HostBytes::new([1; 4]), address, 4)).unwrap();
+        queue.queued(upload(&HostBytes::new([1; 4]), address, 4));
         let failing = body("failing", |_| panic!("the {} of a test", "panic"));
-        let root = queue.submit(launch(&failing, &[(address, 4, Access::Read)])).unwrap();
-        other.wait(queue.record(EventTiming::Disabled).unwrap().as_ref()).unwrap();
+        let root = queue.launched(&failing, &[(address, 4, Access::Read)]);
+        other.follow(&queue);
         let ran = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&ran);
         let mark = body("mark", move |_| seen.store(true, Ordering::SeqCst));
-        let second = other.submit(depending(launch(&mark, &[]), &[(&queue, root)])).unwrap();
-        let third = other
-            .submit(depending(
-                upload(&HostBytes::new([7; 4]), address, 4),
-                &[(&queue, Position(1)), (&other, second)],
-            ))
-            .unwrap();
+        let second = other.queued(depending(launch(&mark, &[]), &[(&queue, root)]));
+        let third = other.queued(depending(
+            upload(&HostBytes::new([7; 4]), address, 4),
+            &[(&queue, Position(1)), (&other, second)],
+        ));
         assert_eq!(contents(&other, address, 4), [1; 4], "neither ran");
         assert!(!ran.load(Ordering::SeqCst));
         let first = failure::at(queue.id(), root).unwrap();
@@ -210,17 +204,14 @@ fn a_panic_in_a_body_or_its_drop_leaves_the_queue_running() {
     }
     for device in [EmbeddedDevice::plain(), EmbeddedDevice::emulated(emulated(1))] {
         let queue = queue_of(&device);
-        let plain = queue
-            .submit(launch(&body("plain", |_| panic!("a plain panic of a test")), &[]))
-            .unwrap();
-        let odd = queue.submit(launch(&body("odd", |_| std::panic::panic_any(7)), &[])).unwrap();
-        let evil =
-            queue.submit(launch(&body("evil", |_| std::panic::panic_any(Bomb)), &[])).unwrap();
+        let plain = queue.launched(&body("plain", |_| panic!("a plain panic of a test")), &[]);
+        let odd = queue.launched(&body("odd", |_| std::panic::panic_any(7)), &[]);
+        let evil = queue.launched(&body("evil", |_| std::panic::panic_any(Bomb)), &[]);
         let bomb = Bomb;
         let holding = body("holding", move |_| {
             let _held = &bomb;
         });
-        let dropped = queue.submit(launch(&holding, &[])).unwrap();
+        let dropped = queue.launched(&holding, &[]);
         drop(holding);
         finish(&queue);
         let cause = |position| failure::at(queue.id(), position).unwrap().cause.clone();
@@ -230,7 +221,7 @@ fn a_panic_in_a_body_or_its_drop_leaves_the_queue_running() {
             ("a panic without a message".to_owned(), "a panic without a message".to_owned())
         );
         assert_eq!(cause(dropped), "dropping it panicked: a drop of a test");
-        queue.submit(launch(&body("after", |_| ()), &[])).unwrap();
+        queue.launched(&body("after", |_| ()), &[]);
         finish(&queue);
         assert_eq!(queue.completed(), Position(5));
     }

@@ -3,16 +3,18 @@
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Wake, Waker};
+use std::thread::{self, ThreadId};
 
 use smallvec::{SmallVec, smallvec};
 
-use crate::{EmbeddedDevice, EmulationLog};
+use crate::{EmbeddedDevice, Emulation, EmulationLog};
 use resident_backend::call_site::call_site;
 use resident_backend::grid::Grid;
 use resident_backend::{
-    Address, Backend, BackendError, CopyBox, CopyWork, Dependencies, FailureKind, FillWork,
-    Footprint, HostMemory, KernelBody, KernelCode, Label, LabelText, LaunchWork, Memory,
-    PackedArguments, PackedArray, Position, Queue, Work,
+    Address, Backend, BackendError, CopyBox, CopyWork, Dependencies, EventTiming, FailureKind,
+    FillWork, Footprint, HostMemory, KernelBody, KernelCode, Label, LabelText, LaunchWork, Memory,
+    PackedArguments, PackedArray, Position, Queue, SourceDevice, TaskWaker, Work,
 };
 use resident_core::Access;
 
@@ -130,17 +132,37 @@ pub(super) fn flat(
 }
 
 pub(super) fn copy(name: &str, source: Memory, destination: Memory, part: CopyBox) -> Work {
-    let label = label(name);
-    Work::Copy(Box::new(CopyWork {
+    Work::Copy(copy_from(None, name, source, destination, part))
+}
+
+/// A copy from the memory of another device.
+pub(super) fn exchange(
+    device: &Arc<EmbeddedDevice>,
+    from: Address,
+    to: Address,
+    part: CopyBox,
+) -> Box<CopyWork> {
+    let (device, from, to) = (Arc::clone(device), Memory::Device(from), Memory::Device(to));
+    copy_from(Some(device), "exchange", from, to, part)
+}
+
+fn copy_from(
+    source_device: Option<Arc<dyn SourceDevice>>,
+    name: &str,
+    source: Memory,
+    destination: Memory,
+    part: CopyBox,
+) -> Box<CopyWork> {
+    Box::new(CopyWork {
         may_read_between: false,
         loss: FailureKind::Copy,
         source,
         destination,
-        source_device: None,
+        source_device,
         parts: smallvec![part],
         depends: Dependencies::new(),
-        label,
-    }))
+        label: label(name),
+    })
 }
 
 pub(super) fn upload(source: &Arc<HostBytes>, destination: Address, len_bytes: u64) -> Work {
@@ -232,12 +254,63 @@ pub(super) fn entered_gate() -> (mpsc::Receiver<()>, mpsc::Sender<()>, Arc<dyn K
     (entered, open, body("gate", wait))
 }
 
+/// Sends the thread on which it wakes.
+struct Sending(mpsc::Sender<ThreadId>);
+
+impl Wake for Sending {
+    fn wake(self: Arc<Self>) {
+        let _test_has_ended = self.0.send(thread::current().id());
+    }
+}
+
+pub(super) fn task(waker: Waker) -> Arc<TaskWaker> {
+    let task = Arc::new(TaskWaker::default());
+    task.set(&waker);
+    task
+}
+
+/// A task, and a receiver that gets the thread on which it is woken.
+pub(super) fn sending_task() -> (mpsc::Receiver<ThreadId>, Arc<TaskWaker>) {
+    let (sender, receiver) = mpsc::channel();
+    (receiver, task(Waker::from(Arc::new(Sending(sender)))))
+}
+
 /// A body that adds one to each byte.
 pub(super) fn increment() -> Arc<dyn KernelBody> {
     body("increment", |views| {
         (0..views[0].len())
             .for_each(|index| views[0].set(index, views[0].get(index).wrapping_add(1)));
     })
+}
+
+/// Short forms of a queue's calls that the test expects to be accepted.
+pub(super) trait Accepting {
+    #[track_caller]
+    fn queued(&self, work: Work) -> Position;
+
+    #[track_caller]
+    fn launched(&self, body: &Arc<dyn KernelBody>, arrays: &[(Address, u64, Access)]) -> Position {
+        self.queued(launch(body, arrays))
+    }
+
+    /// Orders later work after all earlier work of another queue.
+    fn follow(&self, before: &Arc<dyn Queue>);
+}
+
+impl Accepting for Arc<dyn Queue> {
+    #[track_caller]
+    fn queued(&self, work: Work) -> Position {
+        self.submit(work).expect("the work is accepted")
+    }
+
+    fn follow(&self, before: &Arc<dyn Queue>) {
+        let event = before.record(EventTiming::Disabled).expect("an event is recorded");
+        self.wait(event.as_ref()).expect("the wait is accepted");
+    }
+}
+
+pub(super) fn seeded(seed: u64) -> Arc<EmbeddedDevice> {
+    EmbeddedDevice::emulated(Emulation::new().seed(seed))
 }
 
 pub(super) fn queue_of(device: &Arc<EmbeddedDevice>) -> Arc<dyn Queue> {

@@ -1,18 +1,20 @@
 //! The race check: the hazards that it reports, the accesses that it accepts, the histories that it
 //! drops.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use smallvec::smallvec;
 
 use super::fixtures::{
-    HostBytes, allocate, body, contiguous, copy, depending, download, entered_gate, fill, finish,
-    flat, gate, increment, label, launch, log_of, queue_of, upload,
+    Accepting, HostBytes, allocate, body, contents, contiguous, copy, depending, download,
+    entered_gate, exchange, fill, finish, flat, gate, increment, label, launch, log_of, queue_of,
+    seeded, upload,
 };
 use crate::{EmbeddedDevice, Emulation, Hazard, HazardKind, Touch};
 use resident_backend::{
-    Address, Backend, CopyWork, Dependencies, EventTiming, FailureKind, Footprint, MappedMemory,
-    Memory, PackedArray, PinnedOptions, Position, Queue, SourceDevice, Work, failure,
+    Address, Backend, FailureKind, Footprint, MappedMemory, Memory, PackedArray, PinnedOptions,
+    Position, Queue, Work, failure,
 };
 use resident_core::Access;
 
@@ -25,10 +27,10 @@ struct TwoQueues {
 
 /// Two queues, and 64 bytes of device memory, written by a completed upload.
 fn two_queues() -> TwoQueues {
-    let device = EmbeddedDevice::emulated(Emulation::new().seed(1));
+    let device = seeded(1);
     let (one, two) = (queue_of(&device), device.new_queue().unwrap());
     let address = one.allocate(64, &label("\"photo\"")).unwrap();
-    one.submit(upload(&HostBytes::new([1; 64]), address, 64)).unwrap();
+    one.queued(upload(&HostBytes::new([1; 64]), address, 64));
     finish(&one);
     TwoQueues { device, one, two, address }
 }
@@ -38,21 +40,25 @@ impl TwoQueues {
         log_of(&self.device).hazards()
     }
 
+    /// The kinds of the hazards, and the bytes in which the uses conflict.
+    fn found(&self) -> Vec<(HazardKind, Range<u64>)> {
+        found_on(&self.device)
+    }
+
     fn kinds(&self) -> Vec<HazardKind> {
         self.hazards().iter().map(|hazard| hazard.kind).collect()
     }
+}
 
-    /// Orders later work of one queue after earlier work of the other.
-    fn order(&self, before: &Arc<dyn Queue>, after: &Arc<dyn Queue>) {
-        after.wait(before.record(EventTiming::Disabled).unwrap().as_ref()).unwrap();
-    }
+fn found_on(device: &Arc<EmbeddedDevice>) -> Vec<(HazardKind, Range<u64>)> {
+    log_of(device).hazards().into_iter().map(|hazard| (hazard.kind, hazard.bytes)).collect()
 }
 
 #[test]
 fn two_unordered_writes_are_a_hazard_that_names_both() {
     let queues = two_queues();
-    queues.one.submit(launch(&increment(), &[(queues.address, 64, Access::ReadWrite)])).unwrap();
-    queues.two.submit(fill(queues.address, contiguous(16, 8), &[0])).unwrap();
+    queues.one.launched(&increment(), &[(queues.address, 64, Access::ReadWrite)]);
+    queues.two.queued(fill(queues.address, contiguous(16, 8), &[0]));
     let hazards = queues.hazards();
     assert_eq!(hazards.len(), 1);
     let (hazard, earlier) = (&hazards[0], hazards[0].earlier.as_ref().unwrap());
@@ -78,18 +84,18 @@ fn two_unordered_writes_are_a_hazard_that_names_both() {
 fn order_is_by_queue_event_or_completion() {
     let queues = two_queues();
     let write = || launch(&increment(), &[(queues.address, 64, Access::ReadWrite)]);
-    queues.one.submit(write()).unwrap();
-    queues.one.submit(write()).unwrap();
-    queues.order(&queues.one, &queues.two);
-    queues.two.submit(write()).unwrap();
+    queues.one.queued(write());
+    queues.one.queued(write());
+    queues.two.follow(&queues.one);
+    queues.two.queued(write());
     finish(&queues.two);
-    queues.one.submit(write()).unwrap();
+    queues.one.queued(write());
     assert!(queues.kinds().is_empty(), "{:?}", queues.hazards());
     // An event does not order work submitted after it: the second queue waits for an event before
     // this write.
-    queues.order(&queues.one, &queues.two);
-    queues.one.submit(write()).unwrap();
-    queues.two.submit(write()).unwrap();
+    queues.two.follow(&queues.one);
+    queues.one.queued(write());
+    queues.two.queued(write());
     assert_eq!(queues.kinds(), [HazardKind::Unordered]);
 }
 
@@ -97,10 +103,10 @@ fn order_is_by_queue_event_or_completion() {
 fn order_is_transitive_across_queues() {
     let queues = two_queues();
     let three = queues.device.new_queue().unwrap();
-    queues.one.submit(fill(queues.address, contiguous(0, 64), &[2])).unwrap();
-    queues.order(&queues.one, &three);
-    queues.order(&three, &queues.two);
-    queues.two.submit(fill(queues.address, contiguous(0, 64), &[3])).unwrap();
+    queues.one.queued(fill(queues.address, contiguous(0, 64), &[2]));
+    three.follow(&queues.one);
+    queues.two.follow(&three);
+    queues.two.queued(fill(queues.address, contiguous(0, 64), &[3]));
     assert!(queues.kinds().is_empty());
 }
 
@@ -108,25 +114,22 @@ fn order_is_transitive_across_queues() {
 fn reads_and_disjoint_accesses_do_not_conflict() {
     let queues = two_queues();
     let columns = |offset_bytes| Footprint { offset_bytes, run_bytes: 4, axes: smallvec![(8, 8)] };
-    queues.one.submit(fill(queues.address, columns(0), &[2])).unwrap();
-    queues.two.submit(fill(queues.address, columns(4), &[3])).unwrap();
+    queues.one.queued(fill(queues.address, columns(0), &[2]));
+    queues.two.queued(fill(queues.address, columns(4), &[3]));
     assert!(queues.kinds().is_empty(), "interleaved columns share no byte");
-    queues
-        .two
-        .submit(fill(
-            queues.address,
-            Footprint { offset_bytes: 12, run_bytes: 4, axes: smallvec![(2, 12)] },
-            &[3],
-        ))
-        .unwrap();
-    assert_eq!((queues.hazards().len(), queues.hazards()[0].bytes.clone()), (1, 24..28));
+    queues.two.queued(fill(
+        queues.address,
+        Footprint { offset_bytes: 12, run_bytes: 4, axes: smallvec![(2, 12)] },
+        &[3],
+    ));
+    assert_eq!(queues.found(), [(HazardKind::Unordered, 24..28)]);
     let queues = two_queues();
     let look = body("look", |_| ());
-    queues.one.submit(launch(&look, &[(queues.address, 64, Access::Read)])).unwrap();
-    queues.two.submit(launch(&look, &[(queues.address, 64, Access::Read)])).unwrap();
-    queues.two.submit(download(queues.address, &HostBytes::new([0; 64]), 64)).unwrap();
+    queues.one.launched(&look, &[(queues.address, 64, Access::Read)]);
+    queues.two.launched(&look, &[(queues.address, 64, Access::Read)]);
+    queues.two.queued(download(queues.address, &HostBytes::new([0; 64]), 64));
     assert!(queues.kinds().is_empty());
-    queues.two.submit(fill(queues.address, contiguous(0, 1), &[0])).unwrap();
+    queues.two.queued(fill(queues.address, contiguous(0, 1), &[0]));
     assert_eq!(queues.kinds(), [HazardKind::Unordered], "the other queue's read is pending");
 }
 
@@ -134,23 +137,19 @@ fn reads_and_disjoint_accesses_do_not_conflict() {
 fn host_memory_is_checked_too() {
     let queues = two_queues();
     let (host, other) = (HostBytes::new([0; 64]), allocate(&queues.two, 64).unwrap());
-    queues.one.submit(download(queues.address, &host, 64)).unwrap();
-    queues.two.submit(upload(&host, other, 64)).unwrap();
-    let hazards = queues.hazards();
-    assert_eq!(
-        (hazards.len(), hazards[0].kind, hazards[0].bytes.clone()),
-        (1, HazardKind::Unordered, 0..64)
-    );
-    assert_eq!(hazards[0].memory, "host memory of 64 bytes");
+    queues.one.queued(download(queues.address, &host, 64));
+    queues.two.queued(upload(&host, other, 64));
+    assert_eq!(queues.found(), [(HazardKind::Unordered, 0..64)]);
+    assert_eq!(queues.hazards()[0].memory, "host memory of 64 bytes");
     let (queues, host) = (two_queues(), HostBytes::new([0; 64]));
-    queues.one.submit(download(queues.address, &host, 64)).unwrap();
+    queues.one.queued(download(queues.address, &host, 64));
     let last = copy(
         "last",
         Memory::Device(queues.address),
         Memory::Host(Arc::<HostBytes>::clone(&host)),
         flat(8, 0, 56),
     );
-    queues.two.submit(last).unwrap();
+    queues.two.queued(last);
     assert_eq!(queues.hazards()[0].bytes, 56..64);
 }
 
@@ -161,62 +160,40 @@ fn uses_of_mapped_memory_by_one_device_are_checked_against_those_by_another() {
         |device| device.allocate_managed(64).unwrap(),
     ];
     for allocate_in_place in kinds {
-        let emulated = || EmbeddedDevice::emulated(Emulation::new().seed(1));
+        let emulated = || seeded(1);
         let (one, two) = (emulated(), emulated());
         let (address, host) = allocate_in_place(&one);
         let (in_place, other) = (queue_of(&one), queue_of(&two));
         let to = allocate(&other, 16).unwrap();
         let part = [(Address(address.0 + 32), 32, Access::ReadWrite)];
-        in_place.submit(launch(&increment(), &part)).unwrap();
+        in_place.launched(&increment(), &part);
         let read = |start_bytes| {
             let (from, to) = (Memory::Host(Arc::clone(&host)), Memory::Device(to));
             copy("upload", from, to, flat(16, start_bytes, 0))
         };
-        other.submit(read(16)).unwrap();
+        other.queued(read(16));
         assert_eq!(log_of(&two).hazards(), [], "the kernel has other bytes");
-        other.submit(read(24)).unwrap();
-        in_place.submit(launch(&increment(), &part)).unwrap();
-        let bytes = |device| -> Vec<_> {
-            log_of(device).hazards().into_iter().map(|hazard| (hazard.kind, hazard.bytes)).collect()
-        };
-        assert_eq!(bytes(&two), [(HazardKind::Unordered, 32..40)]);
-        assert_eq!(bytes(&one), [(HazardKind::Unordered, 0..8)], "of the argument");
+        other.queued(read(24));
+        in_place.launched(&increment(), &part);
+        assert_eq!(found_on(&two), [(HazardKind::Unordered, 32..40)]);
+        assert_eq!(found_on(&one), [(HazardKind::Unordered, 0..8)], "of the argument");
         in_place.free(address).unwrap();
-        assert_eq!(bytes(&one).len(), 1, "the copy keeps the host's memory");
+        assert_eq!(found_on(&one).len(), 1, "the copy keeps the host's memory");
         finish(&in_place);
         finish(&other);
-        in_place.submit(launch(&increment(), &part)).unwrap();
-        assert_eq!(bytes(&one).last().unwrap().0, HazardKind::UseAfterFree);
+        in_place.launched(&increment(), &part);
+        assert_eq!(found_on(&one).last().unwrap().0, HazardKind::UseAfterFree);
     }
 }
 
 #[test]
 fn devices_of_one_simulation_are_checked_together() {
-    let (one, two) = (
-        EmbeddedDevice::emulated(Emulation::new().seed(1)),
-        EmbeddedDevice::emulated(Emulation::new().seed(1)),
-    );
+    let (one, two) = (seeded(1), seeded(1));
     let (source, target) = (queue_of(&one), queue_of(&two));
     let (from, to) = (allocate(&source, 8).unwrap(), allocate(&target, 8).unwrap());
-    source.submit(fill(from, contiguous(0, 8), &[1])).unwrap();
-    let exchange = || {
-        let (source, destination) = (Memory::Device(from), Memory::Device(to));
-        let (source_device, parts) = (
-            Some(Arc::<EmbeddedDevice>::clone(&one) as Arc<dyn SourceDevice>),
-            smallvec![flat(8, 0, 0)],
-        );
-        Work::Copy(Box::new(CopyWork {
-            may_read_between: false,
-            loss: FailureKind::Copy,
-            source,
-            destination,
-            source_device,
-            parts,
-            depends: Dependencies::new(),
-            label: label("exchange"),
-        }))
-    };
-    target.submit(exchange()).unwrap();
+    source.queued(fill(from, contiguous(0, 8), &[1]));
+    let exchange = || exchange(&one, from, to, flat(8, 0, 0));
+    target.queued(Work::Copy(exchange()));
     let hazards = log_of(&two).hazards();
     assert_eq!((hazards.len(), hazards[0].kind), (1, HazardKind::Unordered), "{hazards:?}");
     assert_eq!(hazards[0].memory, format!("memory on cpu:{}", one.ordinal()));
@@ -224,21 +201,21 @@ fn devices_of_one_simulation_are_checked_together() {
     let plain = EmbeddedDevice::plain();
     let queue = queue_of(&plain);
     let untracked = allocate(&queue, 8).unwrap();
-    queue.submit(fill(untracked, contiguous(0, 8), &[6])).unwrap();
+    queue.queued(fill(untracked, contiguous(0, 8), &[6]));
     finish(&queue);
     finish(&target);
-    let Work::Copy(mut work) = exchange() else { unreachable!("an exchange is a copy") };
+    let mut work = exchange();
     work.source = Memory::Device(untracked);
     work.source_device = Some(plain);
-    target.submit(Work::Copy(work)).unwrap();
-    assert_eq!(super::fixtures::contents(&target, to, 8), [6; 8]);
+    target.queued(Work::Copy(work));
+    assert_eq!(contents(&target, to, 8), [6; 8]);
     assert_eq!(log_of(&two).hazards().len(), 1);
 }
 
 #[test]
 fn a_free_that_is_not_ordered_after_an_access_is_a_hazard() {
     let queues = two_queues();
-    queues.one.submit(download(queues.address, &HostBytes::new([0; 64]), 64)).unwrap();
+    queues.one.queued(download(queues.address, &HostBytes::new([0; 64]), 64));
     queues.two.free(queues.address).unwrap();
     let hazards = queues.hazards();
     assert_eq!(
@@ -246,8 +223,8 @@ fn a_free_that_is_not_ordered_after_an_access_is_a_hazard() {
         (1, HazardKind::Unordered, Touch::Frees)
     );
     let queues = two_queues();
-    queues.one.submit(download(queues.address, &HostBytes::new([0; 64]), 64)).unwrap();
-    queues.order(&queues.one, &queues.two);
+    queues.one.queued(download(queues.address, &HostBytes::new([0; 64]), 64));
+    queues.two.follow(&queues.one);
     queues.two.free(queues.address).unwrap();
     assert!(queues.kinds().is_empty());
 }
@@ -264,12 +241,9 @@ fn a_use_after_a_free_is_a_hazard_and_fails() {
         if finished {
             finish(&queues.one);
         }
-        let position =
-            queues.one.submit(download(queues.address, &HostBytes::new([0; 64]), 64)).unwrap();
-        let launched = queues
-            .one
-            .submit(launch(&increment(), &[(queues.address, 64, Access::ReadWrite)]))
-            .unwrap();
+        let position = queues.one.queued(download(queues.address, &HostBytes::new([0; 64]), 64));
+        let launched =
+            queues.one.launched(&increment(), &[(queues.address, 64, Access::ReadWrite)]);
         assert_eq!(queues.kinds(), [HazardKind::UseAfterFree; 2]);
         let text = queues.hazards()[0].to_string();
         assert!(
@@ -289,15 +263,13 @@ fn a_use_after_a_free_is_a_hazard_and_fails() {
 #[test]
 fn work_out_of_range_is_a_hazard_and_fails() {
     let queues = two_queues();
-    let copied = queues.one.submit(upload(&HostBytes::new([0; 65]), queues.address, 65)).unwrap();
+    let copied = queues.one.queued(upload(&HostBytes::new([0; 65]), queues.address, 65));
     let inside = Address(queues.address.0 + 60);
-    let launched =
-        queues.one.submit(launch(&increment(), &[(inside, 5, Access::ReadWrite)])).unwrap();
+    let launched = queues.one.launched(&increment(), &[(inside, 5, Access::ReadWrite)]);
     assert_eq!(queues.kinds(), [HazardKind::OutOfRange; 2]);
     assert!(queues.hazards()[0].to_string().contains("writes bytes 0..65 of \"photo\""));
-    queues.one.submit(launch(&increment(), &[(inside, 4, Access::ReadWrite)])).unwrap();
-    let unknown =
-        queues.one.submit(launch(&increment(), &[(Address(7), 4, Access::ReadWrite)])).unwrap();
+    queues.one.launched(&increment(), &[(inside, 4, Access::ReadWrite)]);
+    let unknown = queues.one.launched(&increment(), &[(Address(7), 4, Access::ReadWrite)]);
     assert_eq!(queues.kinds().len(), 3, "unknown memory is reported once");
     finish(&queues.one);
     for position in [copied, launched, unknown] {
@@ -321,7 +293,7 @@ fn an_origin_beyond_the_block_fails_the_launch() {
         // The argument has no bytes, so only its start can be out of range.
         work.arguments.words[0] = 0;
         work.arguments.arrays[0].origin_bytes = origin_bytes;
-        let position = queues.one.submit(Work::Launch(work)).unwrap();
+        let position = queues.one.queued(Work::Launch(work));
         finish(&queues.one);
         assert_eq!(failure::at(queues.one.id(), position).is_some(), fails);
     }
@@ -333,7 +305,7 @@ fn a_block_freed_under_running_work_is_not_reused() {
     let (one, two) = (queue_of(&device), device.new_queue().unwrap());
     let address = allocate(&one, 64).unwrap();
     let (entered, open, held) = entered_gate();
-    one.submit(launch(&held, &[(address, 64, Access::Overwrite)])).unwrap();
+    one.launched(&held, &[(address, 64, Access::Overwrite)]);
     entered.recv().unwrap();
     two.free(address).unwrap();
     finish(&two);
@@ -355,7 +327,7 @@ fn work_that_has_run_does_not_conflict_while_it_is_dropped() {
     }
     impl Drop for Successor {
         fn drop(&mut self) {
-            self.queue.submit(fill(self.address, contiguous(0, 64), &[9])).unwrap();
+            self.queue.queued(fill(self.address, contiguous(0, 64), &[9]));
         }
     }
     let queues = two_queues();
@@ -363,41 +335,33 @@ fn work_that_has_run_does_not_conflict_while_it_is_dropped() {
     let last = body("last", move |_| {
         let _held = &successor;
     });
-    queues.one.submit(launch(&last, &[(queues.address, 64, Access::Overwrite)])).unwrap();
+    queues.one.launched(&last, &[(queues.address, 64, Access::Overwrite)]);
     drop(last);
     finish(&queues.one);
     finish(&queues.two);
     assert!(queues.kinds().is_empty(), "{:?}", queues.hazards());
-    assert_eq!(super::fixtures::contents(&queues.two, queues.address, 64), [9; 64]);
+    assert_eq!(contents(&queues.two, queues.address, 64), [9; 64]);
 }
 
 #[test]
 fn a_read_of_bytes_never_written_is_a_hazard() {
     let queues = two_queues();
     let fresh = queues.one.allocate(64, &label("fresh")).unwrap();
-    queues.one.submit(fill(fresh, contiguous(0, 32), &[1])).unwrap();
-    queues.one.submit(download(fresh, &HostBytes::new([0; 64]), 64)).unwrap();
-    let hazards = queues.hazards();
-    assert_eq!(
-        (hazards.len(), hazards[0].kind, hazards[0].bytes.clone()),
-        (1, HazardKind::NeverWritten, 32..64)
-    );
-    assert!(hazards[0].to_string().contains("fresh on cpu:"));
+    queues.one.queued(fill(fresh, contiguous(0, 32), &[1]));
+    queues.one.queued(download(fresh, &HostBytes::new([0; 64]), 64));
+    assert_eq!(queues.found(), [(HazardKind::NeverWritten, 32..64)]);
+    assert!(queues.hazards()[0].to_string().contains("fresh on cpu:"));
     let overwrite = body("overwrite", |_| ());
-    queues.one.submit(launch(&overwrite, &[(fresh, 64, Access::Overwrite)])).unwrap();
-    queues.one.submit(launch(&increment(), &[(fresh, 64, Access::ReadWrite)])).unwrap();
+    queues.one.launched(&overwrite, &[(fresh, 64, Access::Overwrite)]);
+    queues.one.launched(&increment(), &[(fresh, 64, Access::ReadWrite)]);
     assert_eq!(queues.kinds().len(), 1, "an overwrite writes");
     let Work::Fill(mut poison) = fill(fresh, contiguous(8, 8), &[0xFF]) else {
         unreachable!("a fill is a fill")
     };
     poison.loss = FailureKind::Poison;
-    queues.one.submit(Work::Fill(poison)).unwrap();
-    queues.one.submit(launch(&increment(), &[(fresh, 64, Access::ReadWrite)])).unwrap();
-    let hazards = queues.hazards();
-    assert_eq!(
-        (hazards.len(), hazards[1].kind, hazards[1].bytes.clone()),
-        (2, HazardKind::NeverWritten, 8..16)
-    );
+    queues.one.queued(Work::Fill(poison));
+    queues.one.launched(&increment(), &[(fresh, 64, Access::ReadWrite)]);
+    assert_eq!(queues.found()[1..], [(HazardKind::NeverWritten, 8..16)]);
 }
 
 #[test]
@@ -407,7 +371,7 @@ fn a_reused_block_counts_as_never_written() {
     finish(&queues.one);
     let again = allocate(&queues.one, 64).unwrap();
     assert_ne!(again, queues.address, "no address is given out twice");
-    queues.one.submit(download(again, &HostBytes::new([0; 64]), 64)).unwrap();
+    queues.one.queued(download(again, &HostBytes::new([0; 64]), 64));
     assert_eq!(queues.kinds(), [HazardKind::NeverWritten]);
 }
 
@@ -429,7 +393,7 @@ fn an_empty_array_needs_no_memory() {
         is_flat: false,
         access,
     });
-    let position = queues.one.submit(depending(Work::Launch(work), &[])).unwrap();
+    let position = queues.one.queued(depending(Work::Launch(work), &[]));
     finish(&queues.one);
     assert!(failure::at(queues.one.id(), position).is_none() && queues.kinds().is_empty());
 }
@@ -440,9 +404,9 @@ fn emulated_devices_without_a_seed_find_hazards() {
     let (one, two) = (queue_of(&device), device.new_queue().unwrap());
     let address = allocate(&one, 8).unwrap();
     let (open, gate) = gate();
-    one.submit(launch(&gate, &[(address, 8, Access::Overwrite)])).unwrap();
+    one.launched(&gate, &[(address, 8, Access::Overwrite)]);
     // The bodies access no memory, so the test itself has no data race.
-    two.submit(launch(&body("race", |_| ()), &[(address, 8, Access::Overwrite)])).unwrap();
+    two.launched(&body("race", |_| ()), &[(address, 8, Access::Overwrite)]);
     finish(&two);
     drop(open);
     finish(&one);
@@ -458,28 +422,25 @@ fn emulated_devices_without_a_seed_find_hazards() {
 #[test]
 fn order_passes_through_devices_with_and_without_a_race_check() {
     let emulated = || EmbeddedDevice::emulated(Emulation::new());
-    let seeded = EmbeddedDevice::emulated(Emulation::new().seed(9));
+    let seeded = seeded(9);
     for between in [EmbeddedDevice::plain(), emulated(), seeded] {
         let (reader, writer) = (emulated(), emulated());
         let queues = [&reader, &between, &writer].map(queue_of);
         let [reads, between, writes] = &queues;
         let (from, host) = (allocate(writes, 8).unwrap(), HostBytes::new([1; 8]));
-        writes.submit(fill(from, contiguous(0, 8), &[2])).unwrap();
+        writes.queued(fill(from, contiguous(0, 8), &[2]));
         finish(writes);
         let (open, gate) = gate();
-        reads.submit(launch(&gate, &[])).unwrap();
+        reads.launched(&gate, &[]);
         let to = allocate(reads, 8).unwrap();
-        reads.submit(upload(&host, to, 8)).unwrap();
-        let order = |before: &Arc<dyn Queue>, after: &Arc<dyn Queue>| {
-            after.wait(before.record(EventTiming::Disabled).unwrap().as_ref()).unwrap();
-        };
-        order(reads, between);
-        order(between, writes);
-        writes.submit(download(from, &host, 8)).unwrap();
+        reads.queued(upload(&host, to, 8));
+        between.follow(reads);
+        writes.follow(between);
+        writes.queued(download(from, &host, 8));
         assert_eq!(log_of(&writer).hazards(), [], "{between:?} waits between the two");
         drop(open);
         finish(writes);
-        assert_eq!(super::fixtures::contents(reads, to, 8), [1; 8]);
+        assert_eq!(contents(reads, to, 8), [1; 8]);
         assert_eq!(host.bytes(), [2; 8]);
     }
 }

@@ -6,10 +6,10 @@ use std::task::{Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
-use super::fixtures::{body, finish, gate, launch, queue_of};
+use super::fixtures::{Accepting, body, finish, gate, queue_of, sending_task, task};
 use crate::{EmbeddedDevice, Emulation};
 use resident_backend::scope::is_in_body;
-use resident_backend::{Backend, EventTiming, Position, Queue, TaskWaker, failure};
+use resident_backend::{Backend, EventTiming, Position, Queue, failure};
 
 const ROUNDS: usize = if cfg!(miri) { 10 } else { 500 };
 
@@ -24,7 +24,7 @@ fn work_runs_once_and_in_order_whoever_runs_it() {
                 assert!(is_in_body());
                 seen.lock().unwrap().push(number);
             });
-            queue.submit(launch(&note, &[])).unwrap();
+            queue.launched(&note, &[]);
             if number % 3 == 0 {
                 finish(&queue);
                 assert!(!is_in_body());
@@ -51,15 +51,14 @@ fn a_thread_that_waits_runs_the_work_itself() {
         let queue = queue_of(&device);
         let ((begun, begins), (end, ends)) = (mpsc::channel(), mpsc::channel());
         let (open, held) = gate();
-        let position = queue.submit(launch(&held, &[])).unwrap();
-        let task = Arc::new(TaskWaker::default());
-        task.set(&Waker::from(Arc::new(Holding(begun, Mutex::new(ends)))));
+        let position = queue.launched(&held, &[]);
+        let task = task(Waker::from(Arc::new(Holding(begun, Mutex::new(ends)))));
         queue.register_waker(position, &task).unwrap();
         drop(open);
         begins.recv().expect("the worker wakes the task");
         let (sender, ran_on) = mpsc::channel();
         let note = body("note", move |_| sender.send(thread::current().id()).unwrap());
-        queue.submit(launch(&note, &[])).unwrap();
+        queue.launched(&note, &[]);
         finish(&queue);
         assert_eq!(ran_on.try_recv(), Ok(thread::current().id()));
         drop(end);
@@ -84,7 +83,7 @@ fn threads_that_wait_for_queues_that_wait_for_each_other_all_return() {
             let in_order = body("in order", move |_| {
                 assert_eq!(seen.fetch_add(1, Ordering::SeqCst), round * QUEUES + index);
             });
-            queue.submit(launch(&in_order, &[])).unwrap();
+            queue.launched(&in_order, &[]);
         }
         thread::scope(|scope| {
             for queue in [&queues[QUEUES - 1], &queues[QUEUES / 2], &queues[QUEUES - 1]] {
@@ -103,7 +102,7 @@ fn a_body_that_panics_on_a_thread_that_waits_is_a_failure_of_its_work() {
     let queue = queue_of(&EmbeddedDevice::plain());
     for _ in 0..20 {
         let failing = body("failing", |_| panic!("a body of a test"));
-        let position = queue.submit(launch(&failing, &[])).unwrap();
+        let position = queue.launched(&failing, &[]);
         finish(&queue);
         assert!(!is_in_body());
         let record = failure::at(queue.id(), position).expect("it failed");
@@ -115,22 +114,14 @@ fn a_body_that_panics_on_a_thread_that_waits_is_a_failure_of_its_work() {
 /// worker is about to end. The task is woken all the same.
 #[test]
 fn tasks_of_a_queue_without_a_handle_are_woken() {
-    struct Send(mpsc::Sender<()>);
-    impl Wake for Send {
-        fn wake(self: Arc<Self>) {
-            let _test_has_ended = self.0.send(());
-        }
-    }
     let device = EmbeddedDevice::plain();
     for round in 0..ROUNDS / 5 {
         let queue = device.new_queue().unwrap();
         let (open, held) = gate();
-        queue.submit(launch(&held, &[])).unwrap();
-        queue.submit(launch(&body("after", |_| ()), &[])).unwrap();
+        queue.launched(&held, &[]);
+        queue.launched(&body("after", |_| ()), &[]);
         let event = queue.record(EventTiming::Disabled).unwrap();
-        let (sender, receiver) = mpsc::channel();
-        let task = Arc::new(TaskWaker::default());
-        task.set(&Waker::from(Arc::new(Send(sender))));
+        let (receiver, task) = sending_task();
         queue.register_waker(queue.tail(), &task).unwrap();
         drop(queue);
         if round % 2 == 0 {

@@ -4,7 +4,9 @@
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use super::fixtures::{allocate, body, contents, contiguous, fill, finish, gate, launch, queue_of};
+use super::fixtures::{
+    Accepting, allocate, body, contents, contiguous, fill, finish, gate, queue_of,
+};
 use crate::memory::AddressSpace;
 use crate::{EmbeddedDevice, Emulation};
 use resident_backend::{Backend, BackendErrorKind, MemoryUsage};
@@ -21,7 +23,7 @@ fn a_limit_counts_bytes_in_use_and_draining() {
         let queue = queue_of(&device);
         let (one, two) = (allocate(&queue, 600).unwrap(), allocate(&queue, 300).unwrap());
         let (open, gate) = gate();
-        queue.submit(launch(&gate, &[])).unwrap();
+        queue.launched(&gate, &[]);
         let refused = allocate(&queue, 101).unwrap_err();
         assert_eq!(
             refused.kind,
@@ -54,7 +56,7 @@ fn an_allocation_without_room_waits_for_queued_frees() {
         let (queue, other) = (queue_of(&device), device.new_queue().unwrap());
         let address = allocate(&queue, 600).unwrap();
         let (open, gate) = gate();
-        queue.submit(launch(&gate, &[])).unwrap();
+        queue.launched(&gate, &[]);
         queue.free(address).unwrap();
         let start = Instant::now();
         let opener = std::thread::spawn(move || {
@@ -131,7 +133,7 @@ fn blocks_are_reused_once_their_free_has_run() {
     let device = EmbeddedDevice::emulated(Emulation::new().seed(1).poison(false));
     let queue = queue_of(&device);
     let address = allocate(&queue, 64).unwrap();
-    queue.submit(fill(address, contiguous(0, 64), &[7])).unwrap();
+    queue.queued(fill(address, contiguous(0, 64), &[7]));
     queue.free(address).unwrap();
     let early = allocate(&queue, 64).unwrap();
     assert_eq!(device.memory(), usage(64, 64), "the free has not run: another block");
@@ -150,7 +152,7 @@ fn fresh_and_freed_memory_is_poisoned() {
     for len_bytes in [64, 100_000] {
         let fresh = allocate(&queue, len_bytes).unwrap();
         assert!(contents(&queue, fresh, len_bytes).iter().all(|byte| *byte == poison));
-        queue.submit(fill(fresh, contiguous(0, len_bytes), &[7])).unwrap();
+        queue.queued(fill(fresh, contiguous(0, len_bytes), &[7]));
         queue.free(fresh).unwrap();
         finish(&queue);
         let again = allocate(&queue, len_bytes).unwrap();
@@ -191,7 +193,7 @@ fn a_block_is_aligned_for_every_element() {
     for len_bytes in [1, 7, 256, 100_001] {
         let address = allocate(&queue, len_bytes).unwrap();
         assert_eq!(address.0 % 256, 0);
-        queue.submit(launch(&look, &[(address, len_bytes, Access::Overwrite)])).unwrap();
+        queue.launched(&look, &[(address, len_bytes, Access::Overwrite)]);
     }
     finish(&queue);
     assert!(receiver.try_iter().all(|start: usize| start.is_multiple_of(256)));

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::{self, ThreadId};
 
-use super::fixtures::{body, depending, finish, gate, launch, queue_of};
+use super::fixtures::{Accepting, body, depending, finish, gate, launch, queue_of, seeded};
 use crate::{EmbeddedDevice, Emulation};
 use resident_backend::scope::{BodyScope, is_in_body};
 use resident_backend::{KernelBody, Position, Queue, Turn, Work, failure};
@@ -56,7 +56,7 @@ fn work_that_is_queued_meanwhile_waits_for_it() {
         };
         let (first, second) = (note("first"), note("second"));
         let (_, is_taken) = offer(&queue, launch(&first, &[]), || {
-            queue.submit(launch(&second, &[])).unwrap();
+            queue.launched(&second, &[]);
             assert!(!queue.poll(queue.tail()).unwrap());
         });
         assert!(is_taken);
@@ -70,14 +70,14 @@ fn no_offer_is_taken_where_the_launch_would_have_to_wait_or_is_not_the_callers()
     let (ran_on, note) = noting();
     let busy = queue_of(&EmbeddedDevice::plain());
     let (open, held) = gate();
-    busy.submit(launch(&held, &[])).unwrap();
+    busy.launched(&held, &[]);
     assert!(!offer(&busy, launch(&note, &[]), || ()).1, "a queue that works");
     drop(open);
     finish(&busy);
     let emulated = queue_of(&EmbeddedDevice::emulated(Emulation::new()));
     assert!(!offer(&emulated, launch(&note, &[]), || ()).1, "calls that are counted");
     finish(&emulated);
-    let seeded = queue_of(&EmbeddedDevice::emulated(Emulation::new().seed(3)));
+    let seeded = queue_of(&seeded(3));
     assert!(!offer(&seeded, launch(&note, &[]), || ()).1, "an order that a seed gives");
     finish(&seeded);
     let in_body = BodyScope::enter();

@@ -7,9 +7,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::fixtures::{
-    HostBytes, allocate, body, contents, fill, finish, gate, increment, launch, queue_of, upload,
+    Accepting, HostBytes, allocate, body, contents, fill, finish, gate, increment, launch,
+    queue_of, seeded, upload,
 };
-use crate::{EmbeddedDevice, Emulation};
+use crate::EmbeddedDevice;
 use resident_backend::{Backend, EventTiming, Position};
 use resident_core::Access;
 
@@ -21,9 +22,8 @@ fn work_of_one_queue_runs_in_the_order_of_submission() {
     let ran = Arc::new(Mutex::new(Vec::new()));
     for number in 0..ROUNDS {
         let ran = Arc::clone(&ran);
-        let position = queue
-            .submit(launch(&body("note", move |_| ran.lock().unwrap().push(number)), &[]))
-            .unwrap();
+        let position =
+            queue.launched(&body("note", move |_| ran.lock().unwrap().push(number)), &[]);
         assert_eq!(position, Position(number as u64 + 1));
     }
     assert_eq!(queue.tail(), Position(ROUNDS as u64));
@@ -37,10 +37,10 @@ fn a_slow_queue_does_not_delay_another() {
     let device = EmbeddedDevice::plain();
     let (slow, quick) = (queue_of(&device), device.new_queue().unwrap());
     let (open, gate) = gate();
-    let held = slow.submit(launch(&gate, &[])).unwrap();
+    let held = slow.launched(&gate, &[]);
     let address = allocate(&quick, 4).unwrap();
-    quick.submit(upload(&HostBytes::new([1, 2, 3, 4]), address, 4)).unwrap();
-    quick.submit(launch(&increment(), &[(address, 4, Access::ReadWrite)])).unwrap();
+    quick.queued(upload(&HostBytes::new([1, 2, 3, 4]), address, 4));
+    quick.launched(&increment(), &[(address, 4, Access::ReadWrite)]);
     assert_eq!(contents(&quick, address, 4), [2, 3, 4, 5]);
     assert!(!slow.poll(held).unwrap());
     drop(open);
@@ -53,12 +53,12 @@ fn work_after_an_event_sees_earlier_writes() {
     let device = EmbeddedDevice::plain();
     let queues = [queue_of(&device), device.new_queue().unwrap(), device.new_queue().unwrap()];
     let address = allocate(&queues[0], 64).unwrap();
-    queues[0].submit(fill(address, super::fixtures::contiguous(0, 64), &[0])).unwrap();
+    queues[0].queued(fill(address, super::fixtures::contiguous(0, 64), &[0]));
     let increment = increment();
     for round in 0..ROUNDS {
         let (before, after) = (&queues[round % 3], &queues[(round + 1) % 3]);
-        before.submit(launch(&increment, &[(address, 64, Access::ReadWrite)])).unwrap();
-        after.wait(before.record(EventTiming::Disabled).unwrap().as_ref()).unwrap();
+        before.launched(&increment, &[(address, 64, Access::ReadWrite)]);
+        after.follow(&before);
     }
     assert_eq!(contents(&queues[ROUNDS % 3], address, 64), vec![(ROUNDS % 256) as u8; 64]);
 }
@@ -69,7 +69,7 @@ fn an_event_is_complete_once_everything_before_it_is() {
     let early = queue.record(EventTiming::Disabled).unwrap();
     assert!(early.is_complete().unwrap(), "nothing was before it");
     let (open, gate) = gate();
-    queue.submit(launch(&gate, &[])).unwrap();
+    queue.launched(&gate, &[]);
     let late = queue.record(EventTiming::Disabled).unwrap();
     assert!(!late.is_complete().unwrap());
     assert_eq!((late.queue(), late.position()), (queue.id(), queue.tail()));
@@ -84,10 +84,8 @@ fn queued_work_finishes_after_the_last_handle_drops() {
     let (open, gate) = gate();
     let (sender, receiver) = mpsc::channel();
     let queue = device.new_queue().unwrap();
-    queue.submit(launch(&gate, &[])).unwrap();
-    queue
-        .submit(launch(&body("send", move |_| sender.send(thread::current().id()).unwrap()), &[]))
-        .unwrap();
+    queue.launched(&gate, &[]);
+    queue.launched(&body("send", move |_| sender.send(thread::current().id()).unwrap()), &[]);
     drop((queue, device));
     drop(open);
     let worker =
@@ -105,7 +103,7 @@ fn queued_work_finishes_after_the_last_handle_drops() {
 fn a_worker_ends_with_its_queue() {
     let device = EmbeddedDevice::plain();
     let queue = device.new_queue().unwrap();
-    queue.submit(launch(&body("work", |_| ()), &[])).unwrap();
+    queue.launched(&body("work", |_| ()), &[]);
     finish(&queue);
     let address = allocate(&queue, 8).unwrap();
     assert!(Arc::strong_count(&device.core) > 1, "the worker's stream holds the device's core");
@@ -124,16 +122,14 @@ fn a_worker_ends_with_its_queue() {
 fn many_threads_may_submit_to_one_queue() {
     let queue = queue_of(&EmbeddedDevice::plain());
     let address = allocate(&queue, 1).unwrap();
-    queue.submit(fill(address, super::fixtures::contiguous(0, 1), &[0])).unwrap();
+    queue.queued(fill(address, super::fixtures::contiguous(0, 1), &[0]));
     let increment = increment();
     let (queue_of_all, body_of_all) = (&queue, &increment);
     thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(move || {
                 for _ in 0..ROUNDS {
-                    queue_of_all
-                        .submit(launch(body_of_all, &[(address, 1, Access::ReadWrite)]))
-                        .unwrap();
+                    queue_of_all.launched(body_of_all, &[(address, 1, Access::ReadWrite)]);
                 }
                 finish(queue_of_all);
             });
@@ -145,8 +141,7 @@ fn many_threads_may_submit_to_one_queue() {
 
 #[test]
 fn worker_and_seeded_queues_may_wait_for_each_other() {
-    let (workers, seeded) =
-        (EmbeddedDevice::plain(), EmbeddedDevice::emulated(Emulation::new().seed(1)));
+    let (workers, seeded) = (EmbeddedDevice::plain(), seeded(1));
     let (first, second, third) =
         (queue_of(&seeded), queue_of(&workers), seeded.new_queue().unwrap());
     let ran = Arc::new(Mutex::new(Vec::new()));
@@ -154,11 +149,11 @@ fn worker_and_seeded_queues_may_wait_for_each_other() {
         let ran = Arc::clone(&ran);
         launch(&body("note", move |_| ran.lock().unwrap().push(number)), &[])
     };
-    first.submit(note(1)).unwrap();
-    second.wait(first.record(EventTiming::Disabled).unwrap().as_ref()).unwrap();
-    second.submit(note(2)).unwrap();
-    third.wait(second.record(EventTiming::Disabled).unwrap().as_ref()).unwrap();
-    third.submit(note(3)).unwrap();
+    first.queued(note(1));
+    second.follow(&first);
+    second.queued(note(2));
+    third.follow(&second);
+    third.queued(note(3));
     finish(&third);
     assert_eq!(*ran.lock().unwrap(), [1, 2, 3]);
 }
@@ -166,18 +161,18 @@ fn worker_and_seeded_queues_may_wait_for_each_other() {
 #[test]
 fn a_worker_that_runs_a_simulation_waits_only_for_what_its_event_needs() {
     let (one, other) = (EmbeddedDevice::plain(), EmbeddedDevice::plain());
-    let seeded = EmbeddedDevice::emulated(Emulation::new().seed(1));
+    let seeded = seeded(1);
     // The simulation checks its streams in the order of their creation. `last` was created first,
     // and waits for the worker that will run the simulation.
     let (last, first) = (queue_of(&seeded), seeded.new_queue().unwrap());
     let (slow, worker) = (queue_of(&one), queue_of(&other));
     let (open_slow, slow_gate) = gate();
     let (open_worker, worker_gate) = gate();
-    slow.submit(launch(&slow_gate, &[])).unwrap();
-    first.wait(slow.record(EventTiming::Disabled).unwrap().as_ref()).unwrap();
-    worker.submit(launch(&worker_gate, &[])).unwrap();
-    worker.wait(first.record(EventTiming::Disabled).unwrap().as_ref()).unwrap();
-    last.wait(worker.record(EventTiming::Disabled).unwrap().as_ref()).unwrap();
+    slow.launched(&slow_gate, &[]);
+    first.follow(&slow);
+    worker.launched(&worker_gate, &[]);
+    worker.follow(&first);
+    last.follow(&worker);
     drop(open_worker);
     // This gives the worker time to reach its wait. If the worker takes longer, the test still
     // passes, but does not test the waiting.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::thread;
 
 use super::fixtures::{
-    HostBytes, allocate, contents, finish, gate, increment, launch, queue_of, upload,
+    Accepting, HostBytes, allocate, contents, finish, gate, increment, queue_of, seeded, upload,
 };
 use crate::{EmbeddedDevice, Emulation};
 use resident_backend::{Address, CopyWork, OwnCopy, Queue, Work};
@@ -34,9 +34,7 @@ fn work_that_is_queued_meanwhile_waits_for_the_copy() {
         for round in 0..20 {
             let own = begin(&queue, &source, to).expect("the queue is idle");
             assert_eq!(own.position, queue.tail());
-            let after = queue
-                .submit(launch(&increment(), &[(to, LEN_BYTES, Access::ReadWrite)]))
-                .expect("queued");
+            let after = queue.launched(&increment(), &[(to, LEN_BYTES, Access::ReadWrite)]);
             if round % 2 == 0 {
                 thread::yield_now();
             }
@@ -57,7 +55,7 @@ fn a_queue_with_pending_work_takes_no_such_copy() {
     let (queue, source) = (queue_of(&device), source());
     let to = allocate(&queue, LEN_BYTES).expect("room");
     let (open, held) = gate();
-    queue.submit(launch(&held, &[])).expect("queued");
+    queue.launched(&held, &[]);
     assert!(begin(&queue, &source, to).is_none());
     drop(open);
     finish(&queue);
@@ -68,7 +66,7 @@ fn a_queue_with_pending_work_takes_no_such_copy() {
 
 #[test]
 fn a_seeded_queue_takes_no_such_copy() {
-    let device = EmbeddedDevice::emulated(Emulation::new().seed(1));
+    let device = seeded(1);
     let (queue, source) = (queue_of(&device), source());
     let to = allocate(&queue, LEN_BYTES).expect("room");
     assert!(begin(&queue, &source, to).is_none());

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use super::fixtures::{
-    HostBytes, allocate, body, contents, contiguous, download, fill, finish, increment, launch,
-    log_of, queue_of, upload,
+    Accepting, HostBytes, allocate, body, contents, contiguous, download, fill, finish, increment,
+    log_of, queue_of, seeded, upload,
 };
-use crate::{EmbeddedDevice, Emulation, HazardKind};
+use crate::HazardKind;
 use resident_backend::{Backend, EventTiming, Queue};
 use resident_core::Access;
 
@@ -15,21 +15,13 @@ const SEEDS: u64 = if cfg!(miri) { 10 } else { 1000 };
 
 /// The order in which three pieces of work on each of three queues of two devices ran.
 fn order_of(seed: u64) -> Vec<(usize, u32)> {
-    let devices = [
-        EmbeddedDevice::emulated(Emulation::new().seed(seed)),
-        EmbeddedDevice::emulated(Emulation::new().seed(seed)),
-    ];
+    let devices = [seeded(seed), seeded(seed)];
     let queues = [queue_of(&devices[0]), devices[0].new_queue().unwrap(), queue_of(&devices[1])];
     let ran = Arc::new(Mutex::new(Vec::new()));
     for (number, queue) in queues.iter().enumerate() {
         for step in 0..3 {
             let ran = Arc::clone(&ran);
-            queue
-                .submit(launch(
-                    &body("note", move |_| ran.lock().unwrap().push((number, step))),
-                    &[],
-                ))
-                .unwrap();
+            queue.launched(&body("note", move |_| ran.lock().unwrap().push((number, step))), &[]);
         }
     }
     assert!(ran.lock().unwrap().is_empty(), "no work runs before a thread waits");
@@ -63,29 +55,25 @@ enum SecondStep {
 
 /// A pipeline over three queues.
 fn pipeline(seed: u64, second: SecondStep) -> (Vec<u8>, Vec<HazardKind>, Vec<String>) {
-    let device = EmbeddedDevice::emulated(Emulation::new().seed(seed));
+    let device = seeded(seed);
     let queues = [queue_of(&device), device.new_queue().unwrap(), device.new_queue().unwrap()];
     let source = HostBytes::new(0..16);
     let (target, aside) = (HostBytes::new([0; 16]), HostBytes::new([0; 16]));
     let (address, other) = (allocate(&queues[0], 16).unwrap(), allocate(&queues[1], 16).unwrap());
-    queues[0].submit(upload(&source, address, 16)).unwrap();
+    queues[0].queued(upload(&source, address, 16));
     let uploaded = queues[0].record(EventTiming::Disabled).unwrap();
-    queues[1].submit(fill(other, contiguous(0, 16), &[9])).unwrap();
+    queues[1].queued(fill(other, contiguous(0, 16), &[9]));
     if second == SecondStep::WaitsForFirst {
         queues[1].wait(uploaded.as_ref()).unwrap();
     }
     queues[1]
-        .submit(launch(
-            &increment(),
-            &[(address, 16, Access::ReadWrite), (other, 16, Access::Read)],
-        ))
-        .unwrap();
-    queues[2].wait(queues[1].record(EventTiming::Disabled).unwrap().as_ref()).unwrap();
-    queues[2].submit(download(address, &target, 16)).unwrap();
+        .launched(&increment(), &[(address, 16, Access::ReadWrite), (other, 16, Access::Read)]);
+    queues[2].follow(&queues[1]);
+    queues[2].queued(download(address, &target, 16));
     // Two unordered reads do not conflict.
-    queues[1].submit(download(other, &aside, 16)).unwrap();
-    queues[2].submit(launch(&body("look", |_| ()), &[(other, 16, Access::Read)])).unwrap();
-    queues[1].wait(queues[2].record(EventTiming::Disabled).unwrap().as_ref()).unwrap();
+    queues[1].queued(download(other, &aside, 16));
+    queues[2].launched(&body("look", |_| ()), &[(other, 16, Access::Read)]);
+    queues[1].follow(&queues[2]);
     queues[1].free(address).unwrap();
     queues[1].free(other).unwrap();
     [2, 1, 0].iter().for_each(|queue| finish(&queues[*queue]));
@@ -128,16 +116,14 @@ fn a_missing_event_is_a_hazard_under_every_seed_and_a_wrong_result_under_some() 
 
 #[test]
 fn the_last_handle_drops_work_that_no_thread_waited_for() {
-    let device = EmbeddedDevice::emulated(Emulation::new().seed(1));
+    let device = seeded(1);
     let queue = queue_of(&device);
     let held = Arc::new(());
     let captured = Arc::clone(&held);
-    queue
-        .submit(launch(
-            &body("never", move |_| assert!(Arc::strong_count(&captured) == 0, "it must not run")),
-            &[],
-        ))
-        .unwrap();
+    queue.launched(
+        &body("never", move |_| assert!(Arc::strong_count(&captured) == 0, "it must not run")),
+        &[],
+    );
     let event = queue.record(EventTiming::Disabled).unwrap();
     drop((queue, device));
     assert_eq!(Arc::strong_count(&held), 2, "an event keeps the simulation alive");
@@ -147,27 +133,25 @@ fn the_last_handle_drops_work_that_no_thread_waited_for() {
 
 #[test]
 fn a_closed_queue_still_runs_work_that_another_queue_waits_for() {
-    let device = EmbeddedDevice::emulated(Emulation::new().seed(2));
+    let device = seeded(2);
     let (queue, closed) = (queue_of(&device), device.new_queue().unwrap());
     let address = allocate(&queue, 4).unwrap();
-    closed.submit(upload(&HostBytes::new([5; 4]), address, 4)).unwrap();
-    queue.wait(closed.record(EventTiming::Disabled).unwrap().as_ref()).unwrap();
+    closed.queued(upload(&HostBytes::new([5; 4]), address, 4));
+    queue.follow(&closed);
     drop(closed);
     assert_eq!(contents(&queue, address, 4), [5; 4]);
 }
 
 #[test]
 fn several_threads_may_run_a_simulation() {
-    let device = EmbeddedDevice::emulated(Emulation::new().seed(3));
+    let device = seeded(3);
     let queues: Vec<Arc<dyn Queue>> = (0..4).map(|_| device.new_queue().unwrap()).collect();
     let address = allocate(&queues[0], 4).unwrap();
-    queues[0].submit(fill(address, contiguous(0, 4), &[0])).unwrap();
+    queues[0].queued(fill(address, contiguous(0, 4), &[0]));
     let increment = increment();
     for round in 0..24 {
-        queues[round % 4].submit(launch(&increment, &[(address, 4, Access::ReadWrite)])).unwrap();
-        queues[(round + 1) % 4]
-            .wait(queues[round % 4].record(EventTiming::Disabled).unwrap().as_ref())
-            .unwrap();
+        queues[round % 4].launched(&increment, &[(address, 4, Access::ReadWrite)]);
+        queues[(round + 1) % 4].follow(&queues[round % 4]);
     }
     std::thread::scope(|scope| {
         queues.iter().for_each(|queue| drop(scope.spawn(move || finish(queue))));

@@ -3,16 +3,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use smallvec::smallvec;
-
 use super::fixtures::{
-    HostBytes, allocate, body, contiguous, copy, download, fill, finish, flat, label, launch,
-    queue_of, upload,
+    Accepting, HostBytes, allocate, body, contiguous, copy, download, exchange, fill, finish, flat,
+    queue_of, seeded, upload,
 };
 use crate::{EmbeddedDevice, Emulation, Link};
-use resident_backend::{
-    Backend, BackendErrorKind, CopyWork, Dependencies, EventTiming, FailureKind, Memory, Work,
-};
+use resident_backend::{Backend, BackendErrorKind, EventTiming, Memory, Work};
 
 const LINK: Link = Link { bytes_per_second: 1e9, latency: Duration::from_nanos(500) };
 
@@ -37,16 +33,16 @@ fn each_queue_has_its_own_modelled_time_whatever_the_seed() {
         let (one, two) = (queue_of(&device), device.new_queue().unwrap());
         let (first, second) = (allocate(&one, 1000).unwrap(), allocate(&two, 1000).unwrap());
         let start = one.record(EventTiming::Enabled).unwrap();
-        one.submit(upload(&HostBytes::new([1; 1000]), first, 1000)).unwrap(); // 1,500
+        one.queued(upload(&HostBytes::new([1; 1000]), first, 1000)); // 1,500
         let uploaded = one.record(EventTiming::Enabled).unwrap();
-        two.submit(fill(second, contiguous(0, 1000), &[2])).unwrap(); // 1,000
-        two.submit(download(second, &HostBytes::new([0; 100]), 100)).unwrap(); // 600
+        two.queued(fill(second, contiguous(0, 1000), &[2])); // 1,000
+        two.queued(download(second, &HostBytes::new([0; 100]), 100)); // 600
         two.wait(uploaded.as_ref()).unwrap(); // at 1,600 already
         let behind = two.record(EventTiming::Enabled).unwrap();
-        two.submit(copy("within", Memory::Device(first), Memory::Device(second), flat(10, 0, 0)))
-            .unwrap(); // 1,000
-        one.wait(two.record(EventTiming::Disabled).unwrap().as_ref()).unwrap(); // to 2,600
-        one.submit(launch(&body("none", |_| ()), &[])).unwrap(); // 1,000
+        let within = copy("within", Memory::Device(first), Memory::Device(second), flat(10, 0, 0));
+        two.queued(within); // 1,000
+        one.follow(&two); // to 2,600
+        one.launched(&body("none", |_| ()), &[]); // 1,000
         let end = one.record(EventTiming::Enabled).unwrap();
         [&one, &two].into_iter().for_each(finish);
         let elapsed = |later: &Arc<dyn resident_backend::RawEvent>| {
@@ -75,17 +71,8 @@ fn between_devices_the_slower_link_counts() {
     let (source, target) = (queue_of(&one), queue_of(&two));
     let (from, to) = (allocate(&source, 100).unwrap(), allocate(&target, 100).unwrap());
     let start = target.record(EventTiming::Enabled).unwrap();
-    let work = CopyWork {
-        may_read_between: false,
-        loss: FailureKind::Copy,
-        source: Memory::Device(from),
-        destination: Memory::Device(to),
-        source_device: Some(one),
-        parts: smallvec![flat(100, 0, 0)],
-        depends: Dependencies::new(),
-        label: label("exchange"),
-    };
-    target.submit(Work::Copy(Box::new(work))).unwrap();
+    let work = exchange(&one, from, to, flat(100, 0, 0));
+    target.queued(Work::Copy(work));
     let end = target.record(EventTiming::Enabled).unwrap();
     end.synchronize().unwrap();
     assert_eq!(end.elapsed_since(start.as_ref()).unwrap(), Duration::from_nanos(9100));
@@ -93,7 +80,7 @@ fn between_devices_the_slower_link_counts() {
 
 #[test]
 fn missing_times_are_errors() {
-    let device = EmbeddedDevice::emulated(Emulation::new().seed(1));
+    let device = seeded(1);
     let queue = queue_of(&device);
     let (timed, untimed) =
         (queue.record(EventTiming::Enabled).unwrap(), queue.record(EventTiming::Disabled).unwrap());
@@ -117,7 +104,7 @@ fn without_a_seed_a_transfer_really_takes_its_time() {
     let queue = queue_of(&EmbeddedDevice::emulated(Emulation::new().link(link)));
     let address = allocate(&queue, 5000).unwrap();
     let (clock, start) = (Instant::now(), queue.record(EventTiming::Enabled).unwrap());
-    queue.submit(upload(&HostBytes::new([1; 5000]), address, 5000)).unwrap();
+    queue.queued(upload(&HostBytes::new([1; 5000]), address, 5000));
     let end = queue.record(EventTiming::Enabled).unwrap();
     end.synchronize().unwrap();
     let elapsed = end.elapsed_since(start.as_ref()).unwrap();

@@ -5,11 +5,13 @@ use std::sync::{Arc, mpsc};
 use std::task::{Wake, Waker};
 use std::time::{Duration, Instant};
 
-use super::fixtures::{allocate, body, finish, gate, launch, queue_of};
+use super::fixtures::{
+    Accepting, allocate, body, finish, gate, queue_of, seeded, sending_task, task,
+};
 use crate::engine::ControlOperation;
 use crate::{EmbeddedDevice, Emulation};
 use resident_backend::scope::is_in_body;
-use resident_backend::{Backend, BackendErrorKind, EventTiming, Position, TaskWaker, failure};
+use resident_backend::{Backend, BackendErrorKind, EventTiming, Position, failure};
 
 #[derive(Default)]
 struct Count(AtomicUsize);
@@ -20,14 +22,8 @@ impl Wake for Count {
     }
 }
 
-fn task(waker: Waker) -> Arc<TaskWaker> {
-    let task = Arc::new(TaskWaker::default());
-    task.set(&waker);
-    task
-}
-
 fn both_modes() -> [Arc<EmbeddedDevice>; 2] {
-    [EmbeddedDevice::plain(), EmbeddedDevice::emulated(Emulation::new().seed(1))]
+    [EmbeddedDevice::plain(), seeded(1)]
 }
 
 #[test]
@@ -42,16 +38,16 @@ fn a_wait_inside_a_body_is_refused_if_it_would_block() {
         let seeing = body("seeing", move |_| {
             // This work cannot have completed: it is queued behind the gate, or in a simulation in
             // which this thread is already running an operation.
-            let pending = inner.submit(launch(&body("later", |_| ()), &[])).unwrap();
+            let pending = inner.launched(&body("later", |_| ()), &[]);
             let complete = inner.synchronize_to(Position::START).map_err(|error| error.kind);
             let event = event.synchronize().map_err(|error| error.kind);
             let waited = inner.synchronize_to(pending).map_err(|error| error.kind);
             sender.send((is_in_body(), complete, event, waited)).unwrap();
         });
         if device.ordinal() == 0 {
-            other.submit(launch(&gate, &[])).unwrap();
+            other.launched(&gate, &[]);
         }
-        queue.submit(launch(&seeing, &[])).unwrap();
+        queue.launched(&seeing, &[]);
         finish(&queue);
         let (inside, complete, event, waited) = receiver.recv().unwrap();
         assert!(inside && !is_in_body());
@@ -77,7 +73,7 @@ fn a_trim_inside_a_body_is_refused_while_a_free_is_queued() {
             inner.free(address).unwrap();
             sender.send((before, inner_device.trim().map_err(|error| error.kind))).unwrap();
         });
-        queue.submit(launch(&trimming, &[])).unwrap();
+        queue.launched(&trimming, &[]);
         finish(&queue);
         assert_eq!(receiver.recv().unwrap(), (Ok(()), Err(BackendErrorKind::InsideKernel)));
     }
@@ -95,7 +91,7 @@ fn an_allocation_inside_a_body_does_not_wait_for_frees() {
             inner.free(address).unwrap();
             sender.send((full, allocate(&inner, 1).map_err(|error| error.kind))).unwrap();
         });
-        queue.submit(launch(&allocating, &[])).unwrap();
+        queue.launched(&allocating, &[]);
         finish(&queue);
         let full = BackendErrorKind::OutOfMemory { requested: 1, free: 0, draining: 0 };
         assert_eq!(receiver.recv().unwrap(), (Err(full), Err(BackendErrorKind::InsideKernel)));
@@ -105,12 +101,12 @@ fn an_allocation_inside_a_body_does_not_wait_for_frees() {
 
 #[test]
 fn a_poll_inside_a_body_runs_nothing() {
-    let queue = queue_of(&EmbeddedDevice::emulated(Emulation::new().seed(1)));
+    let queue = queue_of(&seeded(1));
     let inner = Arc::clone(&queue);
     let (sender, receiver) = mpsc::channel();
     let polling = body("polling", move |_| sender.send(inner.poll(Position(2)).unwrap()).unwrap());
-    queue.submit(launch(&polling, &[])).unwrap();
-    queue.submit(launch(&body("later", |_| ()), &[])).unwrap();
+    queue.launched(&polling, &[]);
+    queue.launched(&body("later", |_| ()), &[]);
     finish(&queue);
     assert!(!receiver.recv().unwrap());
 }
@@ -119,7 +115,7 @@ fn a_poll_inside_a_body_runs_nothing() {
 fn a_wait_is_clamped_to_the_last_submitted_position() {
     for device in both_modes() {
         let queue = queue_of(&device);
-        queue.submit(launch(&body("one", |_| ()), &[])).unwrap();
+        queue.launched(&body("one", |_| ()), &[]);
         queue.synchronize_to(Position(99)).unwrap();
         assert_eq!(queue.completed(), Position(1));
     }
@@ -133,7 +129,7 @@ fn a_waker_is_woken_after_completion_and_not_before() {
     queue.register_waker(Position(9), &task).unwrap();
     assert_eq!(count.0.load(Ordering::SeqCst), 1, "there was nothing to wait for");
     let (open, gate) = gate();
-    let position = queue.submit(launch(&gate, &[])).unwrap();
+    let position = queue.launched(&gate, &[]);
     task.set(&Waker::from(Arc::clone(&count)));
     queue.register_waker(position, &task).unwrap();
     queue.register_waker(position, &task).unwrap();
@@ -150,18 +146,12 @@ fn a_waker_is_woken_after_completion_and_not_before() {
 #[test]
 fn a_task_is_woken_although_its_stream_is_still_busy() {
     let queue = queue_of(&EmbeddedDevice::plain());
-    let (sender, receiver) = mpsc::channel::<()>();
+    let (receiver, task) = sending_task();
     let (first_open, first) = gate();
     let (open, gate) = gate();
-    let position = queue.submit(launch(&first, &[])).unwrap();
-    queue.submit(launch(&gate, &[])).unwrap();
-    struct Send(mpsc::Sender<()>);
-    impl Wake for Send {
-        fn wake(self: Arc<Self>) {
-            let _test_has_ended = self.0.send(());
-        }
-    }
-    queue.register_waker(position, &task(Waker::from(Arc::new(Send(sender))))).unwrap();
+    let position = queue.launched(&first, &[]);
+    queue.launched(&gate, &[]);
+    queue.register_waker(position, &task).unwrap();
     drop(first_open);
     receiver.recv_timeout(Duration::from_secs(60)).expect("woken while the gate is closed");
     drop(open);
@@ -191,12 +181,6 @@ fn futures_that_were_polled_and_dropped_are_forgotten_before_their_work_is_compl
 /// The task waits for the position that the submitted operation gets.
 #[test]
 fn an_operation_that_runs_at_once_leaves_tasks_to_the_worker() {
-    struct Thread(mpsc::Sender<std::thread::ThreadId>);
-    impl Wake for Thread {
-        fn wake(self: Arc<Self>) {
-            let _test_has_ended = self.0.send(std::thread::current().id());
-        }
-    }
     let device = EmbeddedDevice::plain();
     let stream = device.streams.add(&device.core);
     let address = device.core.memory.allocate(64).expect("room");
@@ -204,8 +188,7 @@ fn an_operation_that_runs_at_once_leaves_tasks_to_the_worker() {
     let controls = [ControlOperation::Record(None), ControlOperation::Free(address)];
     for control in controls {
         let position = Position(stream.tail().0 + 1);
-        let (sender, receiver) = mpsc::channel();
-        let waiting = task(Waker::from(Arc::new(Thread(sender))));
+        let (receiver, waiting) = sending_task();
         assert!(stream.progress.register(position, &waiting).is_empty());
         let submitted = stream.submit_control(control, |_, _| ()).expect("it runs");
         assert_eq!(submitted, position);
@@ -219,9 +202,9 @@ fn an_operation_that_runs_at_once_leaves_tasks_to_the_worker() {
 
 #[test]
 fn a_task_on_a_seeded_queue_completes() {
-    let queue = queue_of(&EmbeddedDevice::emulated(Emulation::new().seed(4)));
+    let queue = queue_of(&seeded(4));
     for _ in 0..5 {
-        queue.submit(launch(&body("work", |_| ()), &[])).unwrap();
+        queue.launched(&body("work", |_| ()), &[]);
     }
     let count = Arc::new(Count::default());
     let (position, mut polls) = (queue.tail(), 0);
@@ -245,12 +228,12 @@ fn a_waker_that_panics_leaves_the_queue_running() {
     }
     let queue = queue_of(&EmbeddedDevice::plain());
     let (open, gate) = gate();
-    queue.submit(launch(&gate, &[])).unwrap();
+    queue.launched(&gate, &[]);
     let task = task(Waker::from(Arc::new(Panicking)));
     queue.register_waker(queue.tail(), &task).unwrap();
     drop(open);
     finish(&queue);
-    let after = queue.submit(launch(&body("after", |_| ()), &[])).unwrap();
+    let after = queue.launched(&body("after", |_| ()), &[]);
     finish(&queue);
     assert!(queue.completed() >= after);
 }
