@@ -4,15 +4,8 @@ use std::ffi::OsString;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use super::advice::advice;
-use super::headers::Headers;
-use super::launch_bounds;
-use super::precompiled::{self, PrecompiledHeader};
 use super::processor;
-use super::refusals::preprocessed::{self, Preprocessed};
-use super::refusals::strictness;
-use super::temporary_files::{TemporaryFile, unusable};
-use super::translation::{Translation, include_option};
+use super::temporary_files::TemporaryFile;
 use resident_backend::environment;
 
 /// The environment variable for the compiler.
@@ -84,7 +77,7 @@ enum Family {
 pub struct Compiler {
     program: OsString,
     /// The first line that it prints for `--version`.
-    version: String,
+    pub(super) version: String,
     family: Family,
     /// Options for every source, beyond `OPTIONS`.
     options: Vec<&'static str>,
@@ -141,96 +134,6 @@ impl Compiler {
         let options = options.concat().join(" ");
         [self.program.as_encoded_bytes(), b"\0", self.version.as_bytes(), options.as_bytes(), b"\0"]
             .concat()
-    }
-
-    /// Compiles. The error contains the compiler's log.
-    pub fn compile(&self, translation: &Translation) -> Result<Vec<u8>, String> {
-        match precompiled::header(self, translation) {
-            None => self.compile_behind(None, translation),
-            Some(header) => self.compile_behind_either(&header, translation),
-        }
-    }
-
-    /// Compiles behind precompiled headers or, if they may be the reason why that fails, behind
-    /// their text.
-    pub(super) fn compile_behind_either(
-        &self,
-        header: &PrecompiledHeader,
-        translation: &Translation,
-    ) -> Result<Vec<u8>, String> {
-        self.compile_behind(Some(header), translation).or_else(|log| {
-            if !header.may_have_caused(&log) {
-                return Err(log);
-            }
-            let compiled = self.compile_behind(None, translation);
-            if compiled.is_ok() {
-                header.give_up();
-            }
-            compiled
-        })
-    }
-
-    /// Compiles behind the headers: precompiled ones, or their text.
-    fn compile_behind(
-        &self,
-        precompiled: Option<&PrecompiledHeader>,
-        translation: &Translation,
-    ) -> Result<Vec<u8>, String> {
-        let not_used = |fault: std::io::Error| unusable(&fault.to_string());
-        let source = TemporaryFile::new("cpp")?;
-        let output = TemporaryFile::new("so")?;
-        let before = if precompiled.is_some() { "" } else { translation.headers() };
-        let fill =
-            |hidden: &[_]| source.fill([before, &translation.text(hidden)].concat().as_bytes());
-        fill(&[])?;
-        let write = || Headers::write(translation.missing_headers());
-        let headers = translation.has_headers.then(write).transpose().map_err(not_used)?;
-        // Before the folders of a CUDA toolkit.
-        let folders = headers.iter().map(|headers| include_option(&headers.folder));
-        let first = precompiled.into_iter().flat_map(|header| header.options());
-        let others = translation.options().iter().cloned();
-        let options: Vec<OsString> = first.chain(folders).chain(others).collect();
-        if translation.is_strict()
-            && let Some(preprocessed) = self.preprocessed(&source, &options, translation)
-        {
-            let fault = strictness::fault(&preprocessed, translation.options_of_source());
-            fault.map_or(Ok(()), Err)?;
-            let hidden = launch_bounds::hidden(&preprocessed.text);
-            if !hidden.is_empty() {
-                fill(&hidden)?;
-            }
-        }
-        let refused = |log: String| self.refusal(&log, translation);
-        if translation.is_checked() {
-            self.run_checked(&source, &output, &options).map_err(refused)?;
-        } else {
-            self.run(&source, &output, &options, &LINKING).map_err(refused)?;
-        }
-        std::fs::read(&output.path).map_err(not_used)
-    }
-
-    /// The preprocessed source. If the source does not get so far, the compiler says why later.
-    fn preprocessed(
-        &self,
-        source: &TemporaryFile,
-        options: &[OsString],
-        translation: &Translation,
-    ) -> Option<Preprocessed> {
-        let mut command = self.command();
-        if translation.is_checked() {
-            command.args(self.checked_options());
-        }
-        command.arg("-E").args(options).arg(preprocessed::OPTION);
-        let output = command.arg(&source.path).output().ok()?;
-        let text = String::from_utf8_lossy(&output.stdout);
-        output.status.success().then(|| Preprocessed::of(&text, translation.file()))
-    }
-
-    /// What to say of a source that the compiler refuses.
-    fn refusal(&self, log: &str, translation: &Translation) -> String {
-        let advice = advice(log, translation.source(), translation.file());
-        let advice = advice.map(|advice| format!("{advice}\n")).unwrap_or_default();
-        format!("{advice}{} refuses the source, correct it:\n{log}", self.version)
     }
 
     /// The compiler with the options for every source.

@@ -31,6 +31,7 @@ mod advice;
 mod block;
 mod body;
 mod checked_code;
+mod compilation;
 pub mod compiler;
 mod declared_kernels;
 mod faults;
