@@ -48,10 +48,10 @@ fn a_kernel_computes_and_its_defects_are_found() -> Result<()> {
         kernel(&source, "sums").launch_on(&device.stream(), Grid::new(4, 64), arguments)?;
         assert_eq!(out.to_vec()?, expected);
     }
-    for (entry, kind) in [
-        ("beyond", FindingKind::OutOfBounds),
-        ("race", FindingKind::Race),
-        ("unwritten", FindingKind::Uninitialised),
+    for (entry, kind, says) in [
+        ("beyond", FindingKind::OutOfBounds, "] of `in` (argument 0, array f32[256] made at"),
+        ("race", FindingKind::Race, ", 0, 0), thread (0, 0, 0) (4 bytes, block ("),
+        ("unwritten", FindingKind::Uninitialised, "] of `out` (argument 1, array f32[4] made at"),
     ] {
         let device = Device::emulated(Emulation::new().sanitize(true));
         let mut out = SmartArray::uninit(4);
@@ -63,6 +63,7 @@ fn a_kernel_computes_and_its_defects_are_found() -> Result<()> {
         let first = findings.iter().find(|one| one.kind.is_error()).expect("an error");
         let line = first.line.as_ref().map(|line| line.number as usize);
         assert_eq!((first.kind, line), (kind, Some(marked + 2)), "{entry}: {findings:#?}");
+        assert!(first.to_string().contains(says), "{first}");
     }
     Ok(())
 }
