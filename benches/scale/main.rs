@@ -65,5 +65,5 @@ pub fn median_ns(batches: usize, turns: usize, mut operation: impl FnMut(usize))
         (0..turns).for_each(|turn| operation(batch * turns + turn));
         start.elapsed().as_nanos() as f64 / turns as f64
     };
-    median((0..batches).map(|batch| time(batch)).collect())
+    median((0..batches).map(time).collect())
 }

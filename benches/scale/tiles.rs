@@ -61,7 +61,7 @@ fn launch(count: usize, stream_count: usize, is_random: bool) -> f64 {
         streams.iter().for_each(|stream| stream.synchronize().expect("nothing failed"));
         elapsed / (sweeps * count) as f64
     };
-    median((0..5).map(|batch| time(batch)).collect())
+    median((0..5).map(time).collect())
 }
 
 fn launch_and_look(count: usize) -> f64 {
@@ -76,5 +76,5 @@ fn launch_and_look(count: usize) -> f64 {
         std::hint::black_box(&*part.host().expect("copied"));
         start.elapsed().as_nanos() as f64
     };
-    median(scattered(count.max(512)).into_iter().map(|turn| time(turn)).collect())
+    median(scattered(count.max(512)).into_iter().map(time).collect())
 }

@@ -40,7 +40,7 @@ unsafe extern "C" fn MPI_Test(
         return FAILURE;
     }
     // Not each, so that some messages arrive in the middle of a fast sequence.
-    if IS_SLOW.load(Ordering::SeqCst) && CALLS.fetch_add(1, Ordering::SeqCst) % 3 == 0 {
+    if IS_SLOW.load(Ordering::SeqCst) && CALLS.fetch_add(1, Ordering::SeqCst).is_multiple_of(3) {
         thread::sleep(Duration::from_micros(10));
     }
     // SAFETY: it is the same function; the caller vouches for its arguments.

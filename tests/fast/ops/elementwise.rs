@@ -285,7 +285,9 @@ fn large_operands_are_walked_in_pieces() -> Result<()> {
 }
 
 /// Each function, and its value.
-const FUNCTIONS: [(Unary, fn(f64) -> f64); 19] = [
+type Function = (Unary, fn(f64) -> f64);
+
+const FUNCTIONS: [Function; 19] = [
     (Unary::Neg, |x| -x),
     (Unary::Abs, f64::abs),
     (Unary::Sign, |x| f64::from(i8::from(x > 0.0) - i8::from(x < 0.0))),

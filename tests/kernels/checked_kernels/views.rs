@@ -164,9 +164,9 @@ fn an_in_out_that_is_overwritten_unread_is_noted() {
 
 #[test]
 fn an_in_out_whose_contents_a_launch_needs_is_not_noted() {
-    for number in 2..OF_ELEMENTS.len() {
+    for (number, text) in OF_ELEMENTS.iter().enumerate().skip(2) {
         let Some(found) = found_in_out(number) else { return };
-        assert_eq!(found, [], "{}", OF_ELEMENTS[number]);
+        assert_eq!(found, [], "{text}");
     }
 }
 

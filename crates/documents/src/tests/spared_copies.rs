@@ -202,7 +202,8 @@ fn what_a_change_would_save_is_said_only_if_that_is_sure() {
     };
     only("unchanged_argument", &with(&|_, _| ()));
     // Parts, other causes, other numbers of bytes, and uses that are not known.
-    let changes: [(&str, &dyn Fn(usize, &mut DocumentRecord)); 4] = [
+    type Change<'c> = (&'c str, &'c dyn Fn(usize, &mut DocumentRecord));
+    let changes: [Change<'_>; 4] = [
         ("a part", &|_, record| {
             if let DocumentRecord::Launch { arguments, .. } = record {
                 arguments[1].is_whole = false;

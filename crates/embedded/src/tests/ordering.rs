@@ -58,7 +58,7 @@ fn work_after_an_event_sees_earlier_writes() {
     for round in 0..ROUNDS {
         let (before, after) = (&queues[round % 3], &queues[(round + 1) % 3]);
         before.launched(&increment, &[(address, 64, Access::ReadWrite)]);
-        after.follow(&before);
+        after.follow(before);
     }
     assert_eq!(contents(&queues[ROUNDS % 3], address, 64), vec![(ROUNDS % 256) as u8; 64]);
 }
