@@ -4,7 +4,7 @@ use resident::ndarray::{Array, Array2, Ix2, ShapeBuilder, s};
 use resident::{Device, DeviceArray, Emulation, SmartArray};
 use resident_mpi::{Error, Mpi, Number, Reduce};
 
-use crate::launch::run;
+use crate::launch::{run, run_each};
 
 /// The element of a rank at an index: small, so that products fit all types.
 fn element(rank: usize, index: usize) -> u8 {
@@ -53,23 +53,8 @@ pub(crate) fn check_all_types(mpi: &Mpi) {
 }
 
 #[test]
-fn reductions_of_all_types_in_one_process() {
-    run(1, check_all_types);
-}
-
-#[test]
-fn reductions_of_all_types_in_two_processes() {
-    run(2, check_all_types);
-}
-
-#[test]
-fn reductions_of_all_types_in_three_processes() {
-    run(3, check_all_types);
-}
-
-#[test]
-fn reductions_of_all_types_in_four_processes() {
-    run(4, check_all_types);
+fn reductions_of_all_types() {
+    run_each(&[1, 2, 3, 4], check_all_types);
 }
 
 #[test]

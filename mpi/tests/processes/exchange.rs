@@ -8,7 +8,7 @@ use resident::ndarray::Ix2;
 use resident::{Device, Emulation, Grid, In, Kernel, Out, SmartArray, audit};
 use resident_mpi::{Decomposition, Mpi};
 
-use crate::launch::run;
+use crate::launch::{resident_bytes, run, run_each};
 
 type Field = SmartArray<f64, Ix2>;
 type Blur = Kernel<(In<f64, Ix2>, Out<f64, Ix2>)>;
@@ -104,23 +104,8 @@ fn steps_move_faces_only(mpi: &Mpi) {
 }
 
 #[test]
-fn steps_of_one_process_move_faces_only() {
-    run(1, steps_move_faces_only);
-}
-
-#[test]
-fn steps_of_two_processes_move_faces_only() {
-    run(2, steps_move_faces_only);
-}
-
-#[test]
-fn steps_of_four_processes_move_faces_only() {
-    run(4, steps_move_faces_only);
-}
-
-#[test]
-fn steps_of_six_processes_move_faces_only() {
-    run(6, steps_move_faces_only);
+fn steps_move_only_faces() {
+    run_each(&[1, 2, 4, 6], steps_move_faces_only);
 }
 
 /// Neither `start` nor `finish` waits for work on the cells that need no halo.
@@ -155,13 +140,6 @@ fn the_core_overlaps_the_exchange() {
     });
 }
 
-/// Kilobytes of memory that this process has.
-fn resident_kb() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse().unwrap()
-}
-
 /// After the first fifth of the exchanges, the others take no more memory.
 fn exchanges_take_no_more_memory(mpi: &Mpi, exchanges: usize) {
     let device = Device::emulated(Emulation::new());
@@ -174,13 +152,13 @@ fn exchanges_take_no_more_memory(mpi: &Mpi, exchanges: usize) {
         let going = halo.start(&now, &device.stream()).unwrap();
         going.finish(&mut now).unwrap();
         if step == exchanges / 5 {
-            after_warm_up = (resident_kb(), device.memory().in_use);
+            after_warm_up = (resident_bytes(), device.memory().in_use);
         }
     }
-    let (kb, in_use) = (resident_kb(), device.memory().in_use);
+    let (bytes, in_use) = (resident_bytes(), device.memory().in_use);
     assert_eq!(in_use, after_warm_up.1);
     let first = after_warm_up.0;
-    assert!(kb < first + 1024, "{first} kB after a fifth of the exchanges, {kb} kB after all");
+    assert!(bytes < first + (1 << 20), "{first} bytes after a fifth, {bytes} after all");
 }
 
 #[test]

@@ -5,35 +5,23 @@ use resident::ndarray::{Array, Dim, Dimension, IxDyn};
 use resident::{Device, Element, Emulation, SmartArray, Stream};
 use resident_mpi::{Decomposition, Mpi, Transport};
 
+#[cfg(feature = "cuda")]
 use crate::launch::run;
+use crate::launch::run_each;
 use crate::random::Random;
 
 /// What halo cells hold before; no cell has this value.
 const UNTOUCHED: u64 = 251;
 
-#[test]
-fn one_process() {
-    run(1, |mpi| on_emulated_devices(mpi, 60));
-}
+/// Numbers of processes, and of the cases that they try.
+const JOBS: [(usize, u64); 5] = [(1, 60), (2, 40), (3, 30), (4, 30), (6, 20)];
 
 #[test]
-fn two_processes() {
-    run(2, |mpi| on_emulated_devices(mpi, 40));
-}
-
-#[test]
-fn three_processes() {
-    run(3, |mpi| on_emulated_devices(mpi, 30));
-}
-
-#[test]
-fn four_processes() {
-    run(4, |mpi| on_emulated_devices(mpi, 30));
-}
-
-#[test]
-fn six_processes() {
-    run(6, |mpi| on_emulated_devices(mpi, 20));
+fn halos_are_those_of_the_global_array() {
+    run_each(&JOBS.map(|(processes, _)| processes), |mpi| {
+        let job = JOBS.iter().find(|(processes, _)| *processes == mpi.size());
+        on_emulated_devices(mpi, job.expect("one of the jobs").1);
+    });
 }
 
 fn on_emulated_devices(mpi: &Mpi, cases: u64) {

@@ -137,6 +137,5 @@ fn exchanges_outlive_mpi_and_say_so() {
     if is_inside() {
         return body(resident_mpi::init().unwrap());
     }
-    let ended = Job::new(2).run();
-    assert!(ended.is_success, "{}", ended.output);
+    Job::new(2).expect_success();
 }

@@ -9,16 +9,12 @@ use resident_mpi::{Error, Mpi, Receiving, Reduce, Result};
 use rustix::process::{Resource, Rlimit, Signal, getpid, kill_process, setrlimit};
 
 use crate::interposed;
-use crate::launch::{Ended, Job, is_inside};
+use crate::launch::{Ended, Job, is_inside, memory_bytes, start};
 
 /// Long after the time-outs of these tests.
 const FAR: Duration = Duration::from_secs(50);
 /// Jobs end within this, on a busy machine too.
 const SOON: Duration = Duration::from_secs(25);
-
-fn start() -> Mpi {
-    resident_mpi::init().expect("MPI starts")
-}
 
 /// The job failed by itself, with this in its output.
 #[track_caller]
@@ -72,17 +68,45 @@ fn tell(error: &Error) {
     eprintln!("rank 0 was told: {error}");
 }
 
-/// Rank 0 calls `operation`, while rank 1 has stopped to answer.
-fn expect_timed_out(name: &str, rank: Option<usize>, operation: impl Fn(&Mpi) -> Result<()>) {
-    if !is_inside() {
-        let ended = Job::new(2).variable("RESIDENT_MPI_TIMEOUT", "1.5").run();
+/// An operation by its name in errors, the rank that its error names, and its call.
+type Operation = (&'static str, Option<usize>, fn(&Mpi) -> Result<()>);
+
+/// Operations of rank 0 that wait for rank 1.
+const WAITING: [Operation; 8] = [
+    ("recv", Some(1), |mpi| mpi.recv(&mut SmartArray::<u8, _>::ones(1), 1, 0)),
+    ("irecv", Some(1), |mpi| mpi.irecv::<f64, Ix1>(1 << 20, 1, 0)?.wait().map(drop)),
+    ("send", Some(1), |mpi| mpi.send(&SmartArray::<f64, _>::ones(1 << 20), 1, 0)),
+    ("Sending::wait", Some(1), |mpi| mpi.isend(&SmartArray::<f64, _>::ones(1 << 20), 1, 0)?.wait()),
+    ("barrier", None, Mpi::barrier),
+    ("all_reduce", None, |mpi| {
+        mpi.all_reduce(Reduce::Sum, &mut SmartArray::<f32, _>::ones((3, 4)))
+    }),
+    ("all_reduce_value", None, |mpi| mpi.all_reduce_value(Reduce::Max, 1.0).map(drop)),
+    ("broadcast", None, |mpi| mpi.broadcast(&mut SmartArray::<f32, _>::ones(5), 1)),
+];
+
+/// Which of them a job tests.
+const NUMBER: &str = "RESIDENT_MPI_TEST_NUMBER";
+
+#[test]
+fn a_silent_peer_in_each_operation() {
+    if is_inside() {
+        let number: usize = std::env::var(NUMBER).unwrap().parse().unwrap();
+        return expect_timed_out(WAITING[number]);
+    }
+    for (number, (name, rank, _)) in WAITING.iter().enumerate() {
+        let job = Job::new(2).variable("RESIDENT_MPI_TIMEOUT", "1.5");
+        let ended = job.variable(NUMBER, number.to_string()).run();
         let awaited = rank.map_or("another process".into(), |rank| format!("rank {rank}"));
         let reason = format!("`{name}`: {awaited} did not answer within 1.5s");
         let told = format!("rank 0 was told: {reason}");
         let ends = format!("rank 0 of 2 ends the job: {reason}");
         expect_failed(&ended, &[&told, &ends, "RESIDENT_MPI_TIMEOUT"]);
-        return;
     }
+}
+
+/// Rank 0 calls `operation`, while rank 1 has stopped to answer.
+fn expect_timed_out((_, rank, operation): Operation) {
     let mpi = start();
     if mpi.rank() == 1 {
         std::thread::sleep(FAR);
@@ -99,54 +123,6 @@ fn expect_timed_out(name: &str, rank: Option<usize>, operation: impl Fn(&Mpi) ->
     }
     assert!(begin.elapsed() < Duration::from_millis(1_000), "{:?}", begin.elapsed());
     eprintln!("rank 0 was told: {error}");
-}
-
-#[test]
-fn a_silent_peer_in_recv() {
-    expect_timed_out("recv", Some(1), |mpi| mpi.recv(&mut SmartArray::<u8, _>::ones(1), 1, 0));
-}
-
-#[test]
-fn a_silent_peer_in_receiving_wait() {
-    expect_timed_out("irecv", Some(1), |mpi| {
-        mpi.irecv::<f64, Ix1>(1 << 20, 1, 0)?.wait().map(drop)
-    });
-}
-
-#[test]
-fn a_silent_peer_in_send() {
-    expect_timed_out("send", Some(1), |mpi| mpi.send(&SmartArray::<f64, _>::ones(1 << 20), 1, 0));
-}
-
-#[test]
-fn a_silent_peer_in_sending_wait() {
-    expect_timed_out("Sending::wait", Some(1), |mpi| {
-        mpi.isend(&SmartArray::<f64, _>::ones(1 << 20), 1, 0)?.wait()
-    });
-}
-
-#[test]
-fn a_silent_peer_in_a_barrier() {
-    expect_timed_out("barrier", None, Mpi::barrier);
-}
-
-#[test]
-fn a_silent_peer_in_a_reduction() {
-    expect_timed_out("all_reduce", None, |mpi| {
-        mpi.all_reduce(Reduce::Sum, &mut SmartArray::<f32, _>::ones((3, 4)))
-    });
-}
-
-#[test]
-fn a_silent_peer_in_a_reduction_of_a_value() {
-    expect_timed_out("all_reduce_value", None, |mpi| {
-        mpi.all_reduce_value(Reduce::Max, 1.0).map(drop)
-    });
-}
-
-#[test]
-fn a_silent_peer_in_a_broadcast() {
-    expect_timed_out("broadcast", None, |mpi| mpi.broadcast(&mut SmartArray::<f32, _>::ones(5), 1));
 }
 
 #[test]
@@ -342,17 +318,11 @@ fn a_message_too_long_to_be_thrown_away_breaks_later_receives() {
         return;
     }
     let [first, second] = [1, 1].map(|len| mpi.irecv::<u8, Ix1>(len, 1, 0).unwrap());
-    let current = Some(address_space_bytes() + LEN as u64 / 2);
+    let current = Some((memory_bytes(0) + LEN / 2) as u64);
     setrlimit(Resource::As, Rlimit { current, maximum: None }).expect("less than before");
     let error = first.wait().map(drop).unwrap_err();
     assert!(matches!(error, Error::Argument { .. }), "{error}");
     expect_broken(&mpi, &error, second);
-}
-
-fn address_space_bytes() -> u64 {
-    let statm = std::fs::read_to_string("/proc/self/statm").expect("Linux tells");
-    let pages: u64 = statm.split(' ').next().expect("pages").parse().expect("a number");
-    pages * rustix::param::page_size() as u64
 }
 
 #[test]
@@ -408,9 +378,7 @@ fn a_forgotten_handle_does_not_hang_the_job() {
 #[test]
 fn mpi_starts_once() {
     if !is_inside() {
-        let ended = Job::new(2).run();
-        assert!(ended.is_success, "{}", ended.output);
-        return;
+        return Job::new(2).expect_success();
     }
     let mpi = start();
     let error = resident_mpi::init().unwrap_err();
@@ -425,13 +393,10 @@ fn settings_that_cannot_be_used() {
     if !is_inside() {
         for value in ["0", "-3", "soon", "NaN", "inf"] {
             let job = Job::new(1).variable("RESIDENT_MPI_TIMEOUT", value);
-            let ended = job.variable("EXPECTED", "RESIDENT_MPI_TIMEOUT is").run();
-            assert!(ended.is_success, "{}", ended.output);
+            job.variable("EXPECTED", "RESIDENT_MPI_TIMEOUT is").expect_success();
         }
         let job = Job::new(1).variable("RESIDENT_DEVICE", "cuda:77");
-        let ended = job.variable("EXPECTED", "cuda:77").run();
-        assert!(ended.is_success, "{}", ended.output);
-        return;
+        return job.variable("EXPECTED", "cuda:77").expect_success();
     }
     let error = resident_mpi::init().unwrap_err();
     let expected = std::env::var("EXPECTED").unwrap();

@@ -6,7 +6,7 @@ use resident::ndarray::{Ix1, Ix2, Ix3};
 use resident::{Device, Emulation, SmartArray};
 use resident_mpi::{Error, Mpi};
 
-use crate::launch::run;
+use crate::launch::{run, run_each};
 
 /// A path of this test, the same in all its processes.
 fn path(name: &str) -> PathBuf {
@@ -59,18 +59,8 @@ fn files_hold_global_arrays(mpi: &Mpi) {
 }
 
 #[test]
-fn files_hold_global_arrays_of_one_process() {
-    run(1, files_hold_global_arrays);
-}
-
-#[test]
-fn files_hold_global_arrays_of_four_processes() {
-    run(4, files_hold_global_arrays);
-}
-
-#[test]
-fn files_hold_global_arrays_of_six_processes() {
-    run(6, files_hold_global_arrays);
+fn files_hold_global_arrays_of_all_processes() {
+    run_each(&[1, 4, 6], files_hold_global_arrays);
 }
 
 #[test]

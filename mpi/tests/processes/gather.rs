@@ -4,7 +4,7 @@ use resident::ndarray::{Array2, Array3, Ix1, Ix2, Ix3};
 use resident::{Device, Emulation, SmartArray};
 use resident_mpi::{Error, Mpi};
 
-use crate::launch::run;
+use crate::launch::{run, run_each};
 
 fn value([i, j, k]: [usize; 3]) -> i32 {
     (10_000 * i + 100 * j + k) as i32 + 1
@@ -35,18 +35,8 @@ fn whole_arrays_come_and_go(mpi: &Mpi) {
 }
 
 #[test]
-fn whole_arrays_come_and_go_on_one_process() {
-    run(1, whole_arrays_come_and_go);
-}
-
-#[test]
-fn whole_arrays_come_and_go_on_three_processes() {
-    run(3, whole_arrays_come_and_go);
-}
-
-#[test]
-fn whole_arrays_come_and_go_on_four_processes() {
-    run(4, whole_arrays_come_and_go);
+fn whole_arrays_come_and_go_on_each_process() {
+    run_each(&[1, 3, 4], whole_arrays_come_and_go);
 }
 
 /// Of one process's error the others hear at once, and the next call works.

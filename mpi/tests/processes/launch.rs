@@ -14,6 +14,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 /// Which test a process of a job runs.
 const CASE: &str = "RESIDENT_MPI_TEST_CASE";
+/// How many processes a job has.
+const PROCESSES: &str = "RESIDENT_MPI_TEST_PROCESSES";
 /// After this a job is killed, which fails its test.
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -43,14 +45,23 @@ pub(crate) fn is_inside() -> bool {
 /// Runs `body` in each of `processes` processes, which must all succeed.
 #[track_caller]
 pub(crate) fn run(processes: usize, body: impl FnOnce(&Mpi)) {
+    run_each(&[processes], body);
+}
+
+/// As [`run`], in a job for each of these numbers of processes.
+#[track_caller]
+pub(crate) fn run_each(jobs: &[usize], body: impl FnOnce(&Mpi)) {
     if is_inside() {
-        let mpi = resident_mpi::init().expect("MPI starts");
-        assert_eq!(mpi.size(), processes);
-        body(&mpi);
-        return;
+        return body(&start());
     }
-    let ended = Job::new(processes).run();
-    assert!(ended.is_success, "the job failed:\n{}", ended.output);
+    jobs.iter().for_each(|processes| Job::new(*processes).expect_success());
+}
+
+/// Starts MPI in a process of a job.
+pub(crate) fn start() -> Mpi {
+    let mpi = resident_mpi::init().expect("MPI starts");
+    assert_eq!(Ok(mpi.size().to_string()), env::var(PROCESSES));
+    mpi
 }
 
 impl Job {
@@ -78,6 +89,13 @@ impl Job {
     pub(crate) fn survivors(mut self) -> Self {
         self.has_survivors = true;
         self
+    }
+
+    /// Runs it to its end, which must be a good one.
+    #[track_caller]
+    pub(crate) fn expect_success(self) {
+        let ended = self.run();
+        assert!(ended.is_success, "the job failed:\n{}", ended.output);
     }
 
     /// Runs it to its end, or kills it.
@@ -109,7 +127,8 @@ impl Job {
         }
         command.arg(env::current_exe().expect("tests know their program"));
         command.args([&self.case, "--exact", "--nocapture", "--include-ignored"]);
-        command.env(CASE, &self.case).envs(self.variables.iter().cloned());
+        command.env(CASE, &self.case).env(PROCESSES, self.processes.to_string());
+        command.envs(self.variables.iter().cloned());
         for name in &self.left_out {
             command.env_remove(name);
         }
@@ -156,7 +175,12 @@ fn wait(child: &mut Child) -> bool {
 
 /// The memory of this process that is in use, by the system's count.
 pub(crate) fn resident_bytes() -> usize {
+    memory_bytes(1)
+}
+
+/// One of the system's counts of this process's memory: 0 is all of its addresses.
+pub(crate) fn memory_bytes(count: usize) -> usize {
     let statm = std::fs::read_to_string("/proc/self/statm").expect("Linux tells");
-    let pages: usize = statm.split(' ').nth(1).expect("pages").parse().expect("a number");
+    let pages: usize = statm.split(' ').nth(count).expect("pages").parse().expect("a number");
     pages * rustix::param::page_size()
 }

@@ -11,7 +11,7 @@ use rustix::process::{Signal, getpid, kill_process};
 
 use crate::collectives::check_all_types;
 use crate::exchange_random::random_cases;
-use crate::launch::{Ended, Job, is_inside};
+use crate::launch::{Ended, Job, is_inside, start};
 use crate::ring::{halos, ring};
 
 /// Loads a driver with so many GPUs, and NCCL, before MPI is initialised, which looks for them.
@@ -21,41 +21,28 @@ fn load(gpus: u32) {
     resident_stand_in_nccl::load().expect("what stands for NCCL loads");
 }
 
-/// Runs `body` in each of so many processes, which use NCCL.
+/// Runs `body` in a job for each of these numbers of processes, which use NCCL.
 #[track_caller]
-fn run(processes: usize, body: impl FnOnce(&Mpi)) {
+fn run_each(jobs: &[usize], body: impl FnOnce(&Mpi)) {
     if is_inside() {
         load(8);
-        let mpi = resident_mpi::init().unwrap();
+        let mpi = start();
         assert_eq!(mpi.transport(), Transport::Nccl, "{mpi:?}");
         assert_eq!(Device::current().unwrap(), Device::cuda(mpi.rank()).unwrap());
         body(&mpi);
         assert_eq!(resident_stand_in::take_hazards(), Vec::<String>::new());
         return;
     }
-    let ended = Job::new(processes).run();
-    assert!(ended.is_success, "the job failed:\n{}", ended.output);
+    jobs.iter().for_each(|processes| Job::new(*processes).expect_success());
 }
 
-fn random_exchanges(mpi: &Mpi) {
-    let gpu = |_seed| Device::current().unwrap();
-    random_cases(mpi, 25, gpu, |_device| resident_stand_in::take_hazards());
-}
-
+/// Each of two processes is the other's neighbour on both sides of each axis.
 #[test]
-fn random_exchanges_of_one_process() {
-    run(1, random_exchanges);
-}
-
-/// Each is the other's neighbour on both sides of each axis.
-#[test]
-fn random_exchanges_of_two_processes() {
-    run(2, random_exchanges);
-}
-
-#[test]
-fn random_exchanges_of_four_processes() {
-    run(4, random_exchanges);
+fn random_exchanges() {
+    run_each(&[1, 2, 4], |mpi| {
+        let gpu = |_seed| Device::current().unwrap();
+        random_cases(mpi, 25, gpu, |_device| resident_stand_in::take_hazards());
+    });
 }
 
 /// What a step of a torus moves and records, and that no message touches the host.
@@ -110,13 +97,8 @@ fn faces_go_from_gpu_to_gpu(mpi: &Mpi) {
 }
 
 #[test]
-fn faces_of_two_processes_go_from_gpu_to_gpu() {
-    run(2, faces_go_from_gpu_to_gpu);
-}
-
-#[test]
-fn faces_of_four_processes_go_from_gpu_to_gpu() {
-    run(4, faces_go_from_gpu_to_gpu);
+fn faces_of_all_processes_go_from_gpu_to_gpu() {
+    run_each(&[2, 4], faces_go_from_gpu_to_gpu);
 }
 
 fn collectives(mpi: &Mpi) {
@@ -157,18 +139,8 @@ fn collectives(mpi: &Mpi) {
 }
 
 #[test]
-fn collectives_of_one_process() {
-    run(1, collectives);
-}
-
-#[test]
-fn collectives_of_two_processes() {
-    run(2, collectives);
-}
-
-#[test]
-fn collectives_of_four_processes() {
-    run(4, collectives);
+fn collectives_of_all_processes() {
+    run_each(&[1, 2, 4], collectives);
 }
 
 /// What `{:?}` of an `Mpi` must contain, or the error.
@@ -190,8 +162,7 @@ fn decides(gpus: u32, job: Job, expected: &str) {
         assert!(text.contains(&expected), "{text}");
         return;
     }
-    let ended = job.variable(EXPECTED, expected).run();
-    assert!(ended.is_success, "{}", ended.output);
+    job.variable(EXPECTED, expected).expect_success();
 }
 
 #[test]

@@ -8,31 +8,22 @@ use resident::{Element, SmartArray};
 use resident_mpi::{Error, Mpi, Receiving, Sending};
 
 use crate::interposed;
-use crate::launch::run;
+use crate::launch::run_each;
 use crate::random::Random;
 
 const TAGS: usize = 3;
 /// Shorter and longer than what libraries send at once.
 const LENS: [usize; 6] = [0, 1, 64, 65, 700, 20_000];
 
-#[test]
-fn one_process() {
-    run(1, |mpi| programs(mpi, 100));
-}
+/// Numbers of processes, and of the programs that they run.
+const JOBS: [(usize, u64); 4] = [(1, 100), (2, 60), (3, 40), (4, 30)];
 
 #[test]
-fn two_processes() {
-    run(2, |mpi| programs(mpi, 60));
-}
-
-#[test]
-fn three_processes() {
-    run(3, |mpi| programs(mpi, 40));
-}
-
-#[test]
-fn four_processes() {
-    run(4, |mpi| programs(mpi, 30));
+fn receives_get_what_the_model_says() {
+    run_each(&JOBS.map(|(processes, _)| processes), |mpi| {
+        let job = JOBS.iter().find(|(processes, _)| *processes == mpi.size());
+        programs(mpi, job.expect("one of the jobs").1);
+    });
 }
 
 /// What a message is, or is expected to be.

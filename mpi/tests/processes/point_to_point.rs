@@ -397,9 +397,7 @@ fn forgotten_and_dropped_messages_arrive() {
 #[test]
 fn messages_outlive_the_last_handle() {
     if !is_inside() {
-        let ended = Job::new(1).run();
-        assert!(ended.is_success, "{}", ended.output);
-        return;
+        return Job::new(1).expect_success();
     }
     let mpi = resident_mpi::init().unwrap();
     let array = SmartArray::<u32, _>::ones(10);
@@ -439,8 +437,7 @@ fn a_large_message_arrives_while_its_receiver_computes() {
     const SENT: &str = "RESIDENT_MPI_TEST_SENT";
     if !is_inside() {
         let path = std::env::temp_dir().join(format!("resident-mpi-sent-{}", std::process::id()));
-        let ended = Job::new(2).variable(SENT, path.to_str().expect("a path")).run();
-        assert!(ended.is_success, "{}", ended.output);
+        Job::new(2).variable(SENT, path.to_str().expect("a path")).expect_success();
         std::fs::remove_file(path).expect("rank 0 wrote it");
         return;
     }

@@ -8,17 +8,16 @@ use resident::ndarray::{Array2, Ix1, Ix2, s};
 use resident::{Device, DeviceArray, Grid, InOut, Kernel, SmartArray, Stream, Validity, audit};
 use resident_mpi::{Error, Mpi, Transport};
 
-use crate::launch::{Job, is_inside};
+use crate::launch::{Job, is_inside, start};
 
-/// Runs `body` in each of `processes` processes, with messages in device memory.
+/// Runs `body` in a job for each of these numbers of processes, with messages in device memory.
 #[track_caller]
-fn run_on_device(processes: usize, body: impl FnOnce(&Mpi, &Stream)) {
+fn run_on_device(jobs: &[usize], body: impl FnOnce(&Mpi, &Stream)) {
     if !is_inside() {
-        let ended = Job::new(processes).variable("RESIDENT_MPI", "device").run();
-        assert!(ended.is_success, "the job failed:\n{}", ended.output);
-        return;
+        let job = |processes: &usize| Job::new(*processes).variable("RESIDENT_MPI", "device");
+        return jobs.iter().map(job).for_each(Job::expect_success);
     }
-    let mpi = resident_mpi::init().unwrap();
+    let mpi = start();
     assert_eq!(mpi.transport(), Transport::Device);
     let stream = Device::cpu().new_stream().unwrap();
     let _here = stream.enter();
@@ -59,8 +58,7 @@ fn the_environment_chooses() {
     ];
     for (value, expected) in cases {
         let job = Job::new(1).variable("RESIDENT_MPI", value).variable("EXPECTED", expected);
-        let ended = job.run();
-        assert!(ended.is_success, "{}", ended.output);
+        job.expect_success();
     }
 }
 
@@ -91,18 +89,13 @@ fn faces_do_not_move(mpi: &Mpi, stream: &Stream) {
 }
 
 #[test]
-fn faces_of_one_process_stay_on_the_device() {
-    run_on_device(1, faces_do_not_move);
-}
-
-#[test]
-fn faces_of_four_processes_stay_on_the_device() {
-    run_on_device(4, faces_do_not_move);
+fn faces_stay_on_the_device() {
+    run_on_device(&[1, 4], faces_do_not_move);
 }
 
 #[test]
 fn an_exchange_follows_its_arrays_from_host_to_device_and_back() {
-    run_on_device(2, |mpi, stream| {
+    run_on_device(&[2], |mpi, stream| {
         let ring = mpi.grid([8]).halo(1).periodic([true]).build().unwrap();
         let mut now: SmartArray<f64, Ix1> = ring.zeros().unwrap();
         let mut halo = ring.exchange(&now).unwrap();
@@ -122,7 +115,7 @@ fn an_exchange_follows_its_arrays_from_host_to_device_and_back() {
 
 #[test]
 fn messages_of_all_parts_stay_on_the_device() {
-    run_on_device(2, |mpi, stream| {
+    run_on_device(&[2], |mpi, stream| {
         let numbers = Array2::from_shape_fn((300, 200), |(i, j)| (200 * i + j) as f64);
         let mut field = SmartArray::from(numbers.clone());
         let mut array = DeviceArray::from_host_on(stream, &numbers).unwrap();
@@ -155,7 +148,7 @@ fn messages_of_all_parts_stay_on_the_device() {
 
 #[test]
 fn a_kernel_that_fails_sends_nothing_of_a_device() {
-    run_on_device(2, |mpi, stream| {
+    run_on_device(&[2], |mpi, stream| {
         if mpi.rank() == 1 {
             let found = mpi.irecv::<f64, Ix1>(4, 0, 0).unwrap().wait().unwrap();
             assert_eq!(found.to_vec().unwrap(), [7.0; 4]);
@@ -226,6 +219,5 @@ fn a_library_that_says_nothing_of_device_memory_gets_none() {
         assert!(format!("{mpi:?}").contains("does not say that it uses device memory"), "{mpi:?}");
         return;
     }
-    let ended = Job::new(1).without("RESIDENT_MPI").run();
-    assert!(ended.is_success, "{}", ended.output);
+    Job::new(1).without("RESIDENT_MPI").expect_success();
 }
