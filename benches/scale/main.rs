@@ -60,7 +60,7 @@ fn print<'a>(line: &Line, sizes: impl Iterator<Item = &'a usize>) {
 
 /// The median over `batches` of the time that one of `turns` calls takes.
 pub fn median_ns(batches: usize, turns: usize, mut operation: impl FnMut(usize)) -> f64 {
-    let mut time = |batch: usize| {
+    let time = |batch: usize| {
         let start = Instant::now();
         (0..turns).for_each(|turn| operation(batch * turns + turn));
         start.elapsed().as_nanos() as f64 / turns as f64

@@ -54,7 +54,7 @@ fn launch(count: usize, stream_count: usize, is_random: bool) -> f64 {
     sweep(&mut tiles, 1);
     streams.iter().for_each(|stream| stream.synchronize().expect("nothing failed"));
     let sweeps = (4_096 / count).max(2);
-    let mut time = |batch: usize| {
+    let time = |batch: usize| {
         let elapsed = Gate::new().time_queueing(&streams[0], 1, || {
             (0..sweeps).for_each(|number| sweep(&mut tiles, 2 * batch + number));
         });
@@ -67,7 +67,7 @@ fn launch(count: usize, stream_count: usize, is_random: bool) -> f64 {
 fn launch_and_look(count: usize) -> f64 {
     let stream = Device::cpu().new_stream().expect("a stream");
     let mut tiles = new(count, &stream);
-    let mut time = |turn: usize| {
+    let time = |turn: usize| {
         let tile = turn % count;
         tiles.launch(0, tile, &stream);
         let (row, column) = tiles.corner(tile);
