@@ -234,7 +234,7 @@ fn opposite_orders_of_arguments_on_two_threads_do_not_lock_each_other_out() {
             let [[one, two], [three, _]] = [streams(&devices[0]), streams(&devices[1])];
             let sum: Sum = Kernel::<(In<u32, Ix1>, In<u32, Ix1>, InOut<u32, Ix1>)>::new("sum")
                 .host(|_grid, (x, y, mut z)| z += &(&x + &y));
-            for round in 0..250 {
+            for round in 0..sampled(60, 250) {
                 // In some rounds an array is newest on a device, in others on the host, so that the
                 // two threads need transfers of both arrays.
                 let x =
@@ -267,7 +267,7 @@ fn opposite_assignments_and_clones_on_two_threads_do_not_lock_each_other_out() {
             let devices = [device(seed), device(seed)];
             let [one, other] = [devices[0].stream(), devices[1].stream()];
             let (mut x, mut y) = (on_device(&one), on_device(&other));
-            for _ in 0..500 {
+            for _ in 0..sampled(120, 500) {
                 let ((mut x_left, x_right), (mut y_left, y_right)) =
                     (x.split_at_mut(Axis(0), 32), y.split_at_mut(Axis(0), 32));
                 thread::scope(|scope| {
