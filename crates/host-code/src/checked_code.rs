@@ -59,16 +59,17 @@ impl Compiler {
         [&OPTIONS, more].concat()
     }
 
-    /// Compiles checked code. The error is the compiler's log.
+    /// Compiles checked code. `refused` makes an error of the compiler's log of the source.
     pub(super) fn run_checked(
         &self,
         source: &TemporaryFile,
         output: &TemporaryFile,
         options: &[OsString],
+        refused: impl Fn(String) -> String,
     ) -> Result<(), String> {
         let assembly = TemporaryFile::new("s")?;
         let checked = [&["-S"], &*self.checked_options()].concat();
-        self.run(source, &assembly, options, &checked)?;
+        self.run(source, &assembly, options, &checked).map_err(&refused)?;
         let text = std::fs::read_to_string(&assembly.path);
         let text = text.map_err(|fault| unusable(&fault.to_string()))?;
         assembly.fill(with_gaps(&text).as_bytes())?;
@@ -78,7 +79,7 @@ impl Compiler {
         let objects: Vec<OsString> =
             [Some(&hooks), atomic_hooks.as_ref()].into_iter().flatten().map(path).collect();
         // A step of its own, so that the compiler does not add its own sanitizer.
-        self.run(&assembly, output, &objects, &LINKING)
+        self.run(&assembly, output, &objects, &LINKING).map_err(refused)
     }
 
     /// A file with the functions that checked code calls, from memory or from disk, or compiled
@@ -91,7 +92,8 @@ impl Compiler {
             let source = TemporaryFile::new("cpp")?;
             let object = TemporaryFile::new("o")?;
             source.fill(text.as_bytes())?;
-            self.run(&source, &object, &[], &options)?;
+            let said = |log| format!("the checker's functions do not compile: {log}");
+            self.run(&source, &object, &[], &options).map_err(said)?;
             std::fs::read(&object.path).map_err(|fault| unusable(&fault.to_string()))
         })?;
         let object = TemporaryFile::new("o")?;

@@ -72,7 +72,7 @@ impl Compiler {
         }
         let refused = |log: String| self.refusal(&log, translation);
         if translation.is_checked() {
-            self.run_checked(&source, &output, &options).map_err(refused)?;
+            self.run_checked(&source, &output, &options, refused)?;
         } else {
             self.run(&source, &output, &options, &LINKING).map_err(refused)?;
         }

@@ -130,7 +130,8 @@ impl Compiler {
     /// What of the compiler decides over the code.
     pub fn key(&self) -> Vec<u8> {
         let checked = self.checked_options();
-        let options = [&OPTIONS[..], &LINKING, &self.options, &checked];
+        let machine = [std::env::consts::ARCH, std::env::consts::OS];
+        let options = [&OPTIONS[..], &LINKING, &self.options, &checked, &machine];
         let options = options.concat().join(" ");
         [self.program.as_encoded_bytes(), b"\0", self.version.as_bytes(), options.as_bytes(), b"\0"]
             .concat()

@@ -29,7 +29,7 @@ const PRECOMPILED: &str = "headers.hpp.gch";
 const CHECKSUM: &str = "checksum";
 
 /// How the names of the folders begin.
-const PREFIX: &str = "precompiled-";
+const PREFIX: &str = "resident-precompiled-";
 
 /// Folders that are older are removed when another one is made: those of other compilers and
 /// versions of this library, and what a process left that was ended while it made one.
@@ -124,7 +124,11 @@ impl<'a> Job<'a> {
         let folder = parent.join(self.name());
         if !self.is_ready(&folder) {
             remove_old(parent);
-            if self.make(&folder).is_err() {
+            if let Err(fault) = self.make(&folder) {
+                // Others pass: no room, or another process that makes the same.
+                if fault.kind() != io::ErrorKind::Unsupported {
+                    return Err(NotYet);
+                }
                 disk.put(&note, &[IMPOSSIBLE]);
                 return Ok(None);
             }
@@ -152,8 +156,14 @@ impl<'a> Job<'a> {
     /// Makes the folder. Others see all of it or nothing; if two processes make it, one is kept.
     fn make(&self, folder: &Path) -> io::Result<()> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let temporary = folder.with_extension(format!("{}.{number}", std::process::id()));
+        let temporary = loop {
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            let temporary = folder.with_extension(format!("{}.{number}", std::process::id()));
+            match fs::create_dir(&temporary) {
+                Err(fault) if fault.kind() == io::ErrorKind::AlreadyExists => {}
+                made => break made.map(|()| temporary)?,
+            }
+        };
         let made = self.fill(&temporary).and_then(|()| self.publish(&temporary, folder));
         let _moved = fs::remove_dir_all(&temporary);
         made
@@ -164,20 +174,25 @@ impl<'a> Job<'a> {
         if fs::rename(temporary, folder).is_ok() || self.is_ready(folder) {
             return Ok(());
         }
-        // What is there is damaged.
-        fs::remove_dir_all(folder)?;
-        fs::rename(temporary, folder)
+        // What is there is damaged, unless another process has replaced it.
+        let _removed = fs::remove_dir_all(folder);
+        let replaced = fs::rename(temporary, folder);
+        if self.is_ready(folder) { Ok(()) } else { replaced }
     }
 
     fn fill(&self, folder: &Path) -> io::Result<()> {
-        fs::create_dir(folder)?;
         let (header, made) = (folder.join(HEADER), folder.join(PRECOMPILED));
         fs::write(&header, self.text)?;
         let mut command = self.compiler.command();
         command.args(&self.options).args(["-x", "c++-header"]).arg(header).arg("-o").arg(&made);
         let output = command.output()?;
         if !output.status.success() {
-            return Err(io::Error::other("the compiler made none"));
+            // One that was killed may do it another time.
+            let kind = output
+                .status
+                .code()
+                .map_or(io::ErrorKind::Interrupted, |_code| io::ErrorKind::Unsupported);
+            return Err(io::Error::new(kind, "the compiler made none"));
         }
         fs::write(folder.join(CHECKSUM), checksum(&fs::read(made)?))
     }
@@ -197,7 +212,9 @@ fn checksum(bytes: &[u8]) -> [u8; 8] {
 fn remove_old(parent: &Path) {
     let is_old = |entry: &fs::DirEntry| {
         let age = entry.metadata().and_then(|its| its.modified()).map(|time| time.elapsed());
-        entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes())
+        let name = entry.file_name();
+        let hash = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.get(..16));
+        hash.is_some_and(|hash| hash.bytes().all(|digit| digit.is_ascii_hexdigit()))
             && age.is_ok_and(|age| age.is_ok_and(|age| age > AGE_MAX))
     };
     for entry in fs::read_dir(parent).into_iter().flatten().flatten().filter(is_old) {

@@ -79,9 +79,10 @@ impl Budget {
     /// `resident-mpi`, or by NCCL.
     ///
     /// ```
-    /// use resident::{Budget, Error, internal::{Transfer, record_transfer}};
-    ///
-    /// let send = || record_transfer(Transfer::sent(800, "edge", 1));
+    /// use resident::{Budget, Error};
+    /// # use resident::internal::{Transfer, record_transfer};
+    /// # let send = || record_transfer(Transfer::sent(800, "edge", 1));
+    /// // `send` sends 800 bytes to another process.
     /// Budget::new().to_host(0).enforce(send)?;                  // messages are no copies
     /// let refused = Budget::new().sent(400).enforce(send);
     /// assert!(matches!(refused, Err(Error::OverBudget { .. })));

@@ -48,6 +48,8 @@ pub(crate) fn open_guard(request: &Request<'_>, stream: &Stream, access: Access)
     if access == Access::Read {
         read = open_read(request, &mut state, stream, &acquired);
         acquired.unpin(&mut state);
+        drop(state);
+        notify_watchers();
     } else if let Some(written_by) = position_that_fails_with(stream, &depends) {
         let open = ForeignUse { access, end: UseEnd::OPEN, written_by };
         record_foreign(request, &mut state, stream, acquired, open);

@@ -30,8 +30,9 @@ pub(in crate::transfer) struct ArrayCopy<'c> {
     pub(in crate::transfer) boxes: Boxes,
     /// The work that wrote the elements to read, and that may still fail.
     pub(in crate::transfer) depends: Dependencies,
-    pub(in crate::transfer) acquired: (&'c Request<'c>, Acquired<'c>),
+    /// Dropped before `acquired`, whose drop locks its array.
     pub(in crate::transfer) locked: (&'c Request<'c>, StateGuard<'c>, Location),
+    pub(in crate::transfer) acquired: (&'c Request<'c>, Acquired<'c>),
     /// Whether the array whose lock is held is overwritten, and not read.
     pub(in crate::transfer) writes_locked: bool,
 }

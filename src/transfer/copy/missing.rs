@@ -283,6 +283,7 @@ pub(crate) fn acquire_host(request: &Request<'_>, access: Access) -> Result<()> 
         request.wait_for(pending)?;
         if let Some((stream, record)) = first_own_failure(&copies.queued) {
             request.storage.lock().reconcile(request.storage.memory_order());
+            notify_watchers();
             return Err(device::late_error(stream.device_ref(), &record).at(request.site));
         }
     }

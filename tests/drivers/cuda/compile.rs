@@ -38,9 +38,15 @@ impl Scratch {
         Self(folder)
     }
 
-    /// The files in the folder.
+    /// The programs in the folder, without what the host's compiler notes of its headers.
     fn files(&self) -> Vec<PathBuf> {
-        fs::read_dir(&self.0).expect("made").map(|entry| entry.expect("readable").path()).collect()
+        let entries = fs::read_dir(&self.0).expect("made");
+        let paths = entries.map(|entry| entry.expect("readable").path());
+        let is_note = |path: &PathBuf| {
+            let bytes = fs::read(path).unwrap_or_default();
+            bytes.windows(11).any(|part| part == b"precompiled")
+        };
+        paths.filter(|path| path.is_file() && !is_note(path)).collect()
     }
 }
 

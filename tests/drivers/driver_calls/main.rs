@@ -4,8 +4,8 @@
 //! The two programs run on the stand-in driver, which records every call, so the comparison is
 //! exact and needs no GPU. The calls that both programs make must be in the same order. Each
 //! program lists the calls that the library's version makes in addition, with the reasons. The test
-//! fails if there is one call more or less, so the list stays right. `cargo test --test
-//! driver_calls -- --nocapture` prints the table in BENCHMARKS.md.
+//! fails if there is one call more or less, so the list stays right. `cargo test -p
+//! resident-tests-drivers --test driver_calls -- --nocapture` prints the table in BENCHMARKS.md.
 
 #![cfg(all(target_os = "linux", feature = "cuda"))]
 

@@ -2,9 +2,9 @@
 //! that make it wrong, so that it cannot fail for another reason: a line `//~ THIS => THAT` of the
 //! case puts `THAT` in the place of `THIS`, which occurs once; `\n` stands for the end of a line.
 //!
-//! The expected messages are rustc's; `RESIDENT_TEST_OVERWRITE=1 cargo test --test compile_fail`
-//! rewrites them. rustc gets the library that cargo has built for these tests, so nothing is built
-//! a second time.
+//! The expected messages are rustc's, which gets the library that cargo has built for these tests,
+//! so that nothing is built a second time. This rewrites them:
+//! `RESIDENT_TEST_OVERWRITE=1 cargo test -p resident-compile-fail`.
 
 mod message;
 

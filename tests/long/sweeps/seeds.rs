@@ -2,7 +2,7 @@
 //! and lets another call fail. `RESIDENT_SWEEP_SEEDS` sets the number of seeds:
 //!
 //! ```sh
-//! RESIDENT_SWEEP_SEEDS=5000 cargo test --test sweeps seeds_
+//! RESIDENT_SWEEP_SEEDS=5000 cargo test -p resident-tests-long --test sweeps seeds_
 //! ```
 
 use std::thread;
