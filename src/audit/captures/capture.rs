@@ -324,9 +324,9 @@ fn read_variable() {
     RUNNING.fetch_and(!UNREAD, Ordering::Relaxed);
 }
 
-/// Writes the reports that the variable [`RESIDENT_AUDIT`](super#the-words-of-resident_audit) asks
-/// for, now: what was queued so far. Later writes, such as the one when the process ends, replace
-/// them. A file is written beside its place and then renamed, so that readers never see half of
+/// Writes the reports that the variable
+/// [`RESIDENT_AUDIT`](crate::audit#the-words-of-resident_audit) asks for, now: what was queued so
+/// far. Later writes, such as the one when the process ends, replace them. A file is written beside its place and then renamed, so that readers never see half of
 /// one. Without the variable it does nothing.
 ///
 /// ```

@@ -16,7 +16,7 @@ pub struct Counters {
     /// The copies of all arrays and devices, those between two devices once. What launches saved
     /// ([`Traffic::avoided`]) may become less, when arrays of launches are copied.
     pub traffic: Traffic,
-    /// Messages to other processes: see [`Report::sent`](super::Report::sent).
+    /// Messages to other processes: see [`Report::sent`](crate::audit::Report::sent).
     pub sent: Flow,
     /// Messages from other processes.
     pub received: Flow,
