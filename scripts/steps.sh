@@ -111,15 +111,14 @@ older_nvrtc_files() {
     done
 }
 
+# All packages of examples, so that they share one build of the library.
+readonly example_packages=(-p resident-examples -p resident-example-pipeline -p resident-example-programs
+    -p resident-example-budgets -p resident-example-live)
+
 # example NAME ARGUMENT...: runs an example.
 example() {
-    local name=$1 package
+    local name=$1
     shift
-    case $name in
-    first_array | first_report | mended | misuse) package=resident-examples ;;
-    pipeline | photos) package=resident-example-pipeline ;;
-    budgets | live) package=resident-example-$name ;;
-    *) package=resident-example-programs ;;
-    esac
-    cargo run --quiet --release -p "$package" --example "$name" -- "$@"
+    cargo build --quiet --release "${example_packages[@]}" --example "$name"
+    "${CARGO_TARGET_DIR:-target}/release/examples/$name" "$@"
 }
