@@ -326,8 +326,9 @@ fn read_variable() {
 
 /// Writes the reports that the variable
 /// [`RESIDENT_AUDIT`](crate::audit#the-words-of-resident_audit) asks for, now: what was queued so
-/// far. Later writes, such as the one when the process ends, replace them. A file is written beside its place and then renamed, so that readers never see half of
-/// one. Without the variable it does nothing.
+/// far. Later writes, such as the one when the process ends, replace them. A file is written beside
+/// its place and then renamed, so that readers never see half of one. Without the variable it does
+/// nothing.
 ///
 /// ```
 /// use resident::audit;
