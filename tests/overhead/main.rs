@@ -18,13 +18,17 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 /// stream keeps 32 events.
 const WARM_UP: usize = 640;
 
-/// The allocations of this thread in 100 runs.
+/// The allocations of this thread in 100 runs, the least of five counts: where the system is slow
+/// to run another thread, a table may become larger than ever, which happens once in many runs.
 fn in_steady_state(mut program: ours::Program) -> u64 {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     (0..WARM_UP).for_each(|_| program());
-    let before = allocations::of_this_thread();
-    (0..100).for_each(|_| program());
-    allocations::of_this_thread() - before
+    let count = |_| {
+        let before = allocations::of_this_thread();
+        (0..100).for_each(|_| program());
+        allocations::of_this_thread() - before
+    };
+    (0..5).map(count).min().expect("five counts")
 }
 
 #[test]
