@@ -23,6 +23,8 @@ use crate::transfer::Request;
 use resident_backend::Address;
 #[cfg(feature = "nccl")]
 use resident_backend::call_site::CallSite;
+#[cfg(feature = "nccl")]
+use resident_core::Access;
 use resident_core::coherence::Location;
 
 /// A part of one device's copy, used on one stream: the state of both kinds of guard.
@@ -233,7 +235,8 @@ impl<T, D: Dimension> DeviceMut<'_, T, D> {
     pub(crate) fn may_fail(&self, site: CallSite) -> Result<()> {
         let DevicePart { storage, layout, .. } = &self.part;
         layout.with_selection(storage.memory_order(), element_bytes::<T>(), |selection| {
-            let request = Request::new(storage, selection, Cause::Gpu, "nccl", site);
+            let request =
+                Request::new(storage, selection, Access::ReadWrite, Cause::Gpu, "nccl", site);
             transfer::close_fallible_guard(&request, self.part.stream_ref(), self.location)
         })
     }

@@ -52,6 +52,7 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
     #[inline]
     pub(super) fn with<R>(
         &self,
+        access: Access,
         cause: Cause,
         operation: &str,
         site: CallSite,
@@ -59,7 +60,7 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
     ) -> R {
         let memory_order = self.storage.memory_order();
         self.layout.with_selection(memory_order, element_bytes::<T>(), |selection| {
-            serve(&Request::new(self.storage, selection, cause, operation, site))
+            serve(&Request::new(self.storage, selection, access, cause, operation, site))
         })
     }
 
@@ -99,7 +100,7 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
     {
         let base = match self.storage.published.ready_on_host() {
             Some(base) => base,
-            None => self.bring_to_host(Access::Read, "host", site)?,
+            None => self.bring_to_host(site)?,
         };
         // SAFETY: the part is valid on the host now, in memory that starts at `base`: the whole
         // array was, or `bring_to_host` made it valid. The caller's shared borrow excludes the
@@ -121,8 +122,8 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
 
     /// Makes the part valid on the host, and returns the start of the host's memory.
     #[cold]
-    fn bring_to_host(self, access: Access, operation: &str, site: CallSite) -> Result<*mut u8> {
-        self.with(Cause::Host, operation, site, |request| transfer::acquire_host(request, access))?;
+    fn bring_to_host(self, site: CallSite) -> Result<*mut u8> {
+        self.with(Access::Read, Cause::Host, "host", site, transfer::acquire_host)?;
         Ok(self.storage.host_base())
     }
 
@@ -131,9 +132,7 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
         'a: 'g,
     {
         let operation = if access == Access::Overwrite { "host_overwrite" } else { "host_mut" };
-        let write = self.with(Cause::Host, operation, site, |request| {
-            transfer::write_on_host(request, access)
-        })?;
+        let write = self.with(access, Cause::Host, operation, site, transfer::write_on_host)?;
         let base = self.storage.host_base();
         // SAFETY: `write_on_host` waited for all queued work that uses the part on the host, and
         // the memory was zeroed or written when it was allocated. The caller's exclusive borrow
@@ -144,10 +143,10 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
 
     /// Marks the host's copy as newest after the program wrote it through a pointer.
     pub(super) fn host_changed(&self, site: CallSite) -> Result<()> {
-        self.with(Cause::Host, "host_changed", site, |request| {
+        self.with(Access::ReadWrite, Cause::Host, "host_changed", site, |request| {
             let host = self.storage.lock().host_location();
             self.expect_newest(Some(host), "the host").at(site)?;
-            transfer::write_on_host(request, Access::ReadWrite).map(drop)
+            transfer::write_on_host(request).map(drop)
         })
     }
 
@@ -201,8 +200,8 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
 
     #[cold]
     fn bring_to_device(self, stream: &Stream, site: CallSite) -> Result<(u64, Option<OpenRead>)> {
-        self.with(Cause::Gpu, "gpu", site, |request| {
-            let opened = transfer::open_guard(request, stream, Access::Read)?;
+        self.with(Access::Read, Cause::Gpu, "gpu", site, |request| {
+            let opened = transfer::open_guard(request, stream)?;
             Ok((opened.address.0, opened.read))
         })
     }
@@ -218,8 +217,8 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
     {
         let operation = if access == Access::Overwrite { "gpu_overwrite" } else { "gpu_mut" };
         let Opened { location, address: Address(base), .. } =
-            self.with(Cause::Gpu, operation, site, |request| {
-                transfer::open_guard(request, stream, access)
+            self.with(access, Cause::Gpu, operation, site, |request| {
+                transfer::open_guard(request, stream)
             })?;
         Ok(DeviceMut {
             part: DevicePart::new::<T>(self.storage, self.layout, base, stream),
@@ -230,7 +229,7 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
 
     /// Marks the device's copy as newest after external work queued on `stream` changed it.
     pub(super) fn gpu_changed_on(&self, stream: &Stream, site: CallSite) -> Result<()> {
-        self.with(Cause::Gpu, "gpu_changed", site, |request| {
+        self.with(Access::ReadWrite, Cause::Gpu, "gpu_changed", site, |request| {
             if self.storage.memory_order().is_empty() || request.selection.is_empty() {
                 return Ok(());
             }
@@ -238,22 +237,22 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
             let device = stream.device_ref().name();
             self.expect_newest(location, &device).at(site)?;
             let mut depends = Dependencies::new();
-            let acquired = transfer::acquire_on(request, stream, Access::ReadWrite, &mut depends)?;
+            let acquired = transfer::acquire_on(request, stream, &mut depends)?;
             let upto = UseEnd::at(stream.queue().reserve_position());
-            transfer::mark_foreign(request, stream, acquired, Access::ReadWrite, upto, depends)
+            transfer::mark_foreign(request, stream, acquired, upto, depends)
         })
     }
 
     // Operations that are performed where the newest contents are.
 
     pub(super) fn fill(&self, value: T, site: CallSite) {
-        self.with(Cause::Explicit, "fill", site, |request| {
+        self.with(Access::Overwrite, Cause::Explicit, "fill", site, |request| {
             transfer::fill(request, bytes_of(&value));
         });
     }
 
     pub(super) fn fill_on(&self, stream: &Stream, value: T, site: CallSite) -> Result<()> {
-        self.with(Cause::Explicit, "fill_on", site, |request| {
+        self.with(Access::Overwrite, Cause::Explicit, "fill_on", site, |request| {
             transfer::fill_on(request, stream, bytes_of(&value))
         })
     }
@@ -262,7 +261,7 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
         if let Some(value) = self.get_newest(index, site) {
             return Ok(value);
         }
-        match self.at(index, transfer::read_element, "get", site)? {
+        match self.at(index, Access::Read, transfer::read_element, site)? {
             Some(bytes) if size_of::<T>() > 0 => Ok(bytemuck::pod_read_unaligned(&bytes)),
             Some(_) => Ok(T::zeroed()),
             None => self.gather(index, site),
@@ -297,7 +296,8 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
     }
 
     pub(super) fn set(&self, index: &[usize], value: T, site: CallSite) -> Result<()> {
-        self.at(index, |request| transfer::write_element(request, bytes_of(&value)), "set", site)
+        let write = |request: &Request<'_>| transfer::write_element(request, bytes_of(&value));
+        self.at(index, Access::Overwrite, write, site)
     }
 
     /// Writes one element on `stream`'s device.
@@ -310,12 +310,14 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
     ) -> Result<()> {
         let write =
             |request: &Request<'_>| transfer::write_element_on(request, stream, bytes_of(&value));
-        self.at(index, write, "set", site)
+        self.at(index, Access::Overwrite, write, site)
     }
 
     /// Allocates the array's memory on `stream`'s device. Its contents do not change.
     pub(super) fn allocate_on(&self, stream: &Stream, site: CallSite) -> Result<()> {
-        self.with(Cause::Explicit, "uninit", site, |request| transfer::allocate(request, stream))
+        self.with(Access::Overwrite, Cause::Explicit, "uninit", site, |request| {
+            transfer::allocate(request, stream)
+        })
     }
 
     /// Returns an error unless `stream` is one of the device array's device.
@@ -336,10 +338,11 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
     fn at<R>(
         &self,
         index: &[usize],
+        access: Access,
         serve: impl FnOnce(&Request<'_>) -> Result<R>,
-        operation: &str,
         site: CallSite,
     ) -> Result<R> {
+        let operation = if access.writes() { "set" } else { "get" };
         let Some(offset) = self.layout.element(index) else {
             return Err(Error::Shape {
                 call: site.into(),
@@ -351,7 +354,7 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
         };
         let element = Strided { shape: &[], strides: &[], offset };
         let selection = self.storage.memory_order().select(&element, element_bytes::<T>());
-        serve(&Request::new(self.storage, &selection, Cause::Explicit, operation, site))
+        serve(&Request::new(self.storage, &selection, access, Cause::Explicit, operation, site))
     }
 
     pub(super) fn assign<E: Dimension>(
@@ -455,9 +458,9 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
     // Asynchronous copies.
 
     pub(super) fn prefetch(&self, stream: &Stream, site: CallSite) -> Result<()> {
-        self.with(Cause::Prefetch, "prefetch", site, |request| {
+        self.with(Access::Read, Cause::Prefetch, "prefetch", site, |request| {
             let (request, depends) = (request.ahead_of_use(), &mut Dependencies::new());
-            transfer::acquire_on(&request, stream, Access::Read, depends).map(drop)
+            transfer::acquire_on(&request, stream, depends).map(drop)
         })
     }
 
@@ -467,7 +470,7 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
         operation: &str,
         site: CallSite,
     ) -> Result<()> {
-        self.with(Cause::Prefetch, operation, site, |request| {
+        self.with(Access::Read, Cause::Prefetch, operation, site, |request| {
             transfer::prefetch_host(request, stream)
         })
     }
@@ -535,9 +538,10 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
         let part = Part { layout: &distinct, ..*self };
         loop {
             let copy = self.start_snapshot(call)?;
-            let has_arrived = part.with(Cause::Explicit, operation, site, |request| {
-                transfer::wait_for_arrival(request, copy.queued())
-            });
+            let has_arrived =
+                part.with(Access::Read, Cause::Explicit, operation, site, |request| {
+                    transfer::wait_for_arrival(request, copy.queued())
+                });
             if has_arrived? {
                 return copy.wait_at(site);
             }

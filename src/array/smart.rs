@@ -294,7 +294,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
                 .filter(|other| other != device)
                 .collect()
         };
-        let request = self.request(Cause::Evict, "into_device", site);
+        let request = self.request(Access::Read, Cause::Evict, "into_device", site);
         others.iter().try_for_each(|other| transfer::release_on(&request, other))
     }
 
@@ -486,16 +486,18 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     /// On an error the copy stays on the device.
     #[track_caller]
     pub fn release_on(&mut self, device: &Device) -> Result<()> {
-        transfer::release_on(&self.request(Cause::Evict, "release_on", call_site()), device)
+        let request = self.request(Access::Read, Cause::Evict, "release_on", call_site());
+        transfer::release_on(&request, device)
     }
 
     pub(super) fn request(
         &self,
+        access: Access,
         cause: Cause,
         operation: &'static str,
         site: CallSite,
     ) -> Request<'_> {
-        Request::new(&self.storage, &Selection::Whole, cause, operation, site)
+        Request::new(&self.storage, &Selection::Whole, access, cause, operation, site)
     }
 
     /// Pins (page-locks) the host's copy for devices of the current device's kind, as CUDA's
@@ -533,7 +535,8 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     pub fn page_lock(&self) -> Result<()> {
         let site = call_site();
         let device = Device::current().at(site)?;
-        transfer::page_lock(&self.request(Cause::Explicit, "page_lock", site), &device)
+        let request = self.request(Access::Read, Cause::Explicit, "page_lock", site);
+        transfer::page_lock(&request, &device)
     }
 
     /// Watches the array: while the returned [`Watch`] lives, its newest contents are copied to

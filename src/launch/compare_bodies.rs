@@ -151,8 +151,8 @@ impl ArrayCopy {
     fn acquire_on_host(&self, array: &BoundArray<'_>, launch: &Launch<'_>) -> Result<*const u8> {
         let selection = array.selection();
         let Launch { title, site, .. } = *launch;
-        let request = Request::new(&self.0, &selection, Cause::Explicit, title, site);
-        transfer::acquire_host(&request.ahead_of_use(), Access::Read)?;
+        let request = Request::new(&self.0, &selection, Access::Read, Cause::Explicit, title, site);
+        transfer::acquire_host(&request.ahead_of_use())?;
         Ok(self.0.host_base())
     }
 }

@@ -1,7 +1,6 @@
 //! One launch, with its types erased: acquires the arrays, submits the body, and marks the arrays
 //! as used. The types of the arguments are explained in `arguments`.
 
-use std::cell::OnceCell;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -11,7 +10,7 @@ use super::compared_body::compared;
 use crate::audit::{self, ArgumentRecord, Cause, Flow, Launched};
 use crate::device::{self, Device, Stream, call_error};
 use crate::error::{Error, Result};
-use crate::storage::{self, HostWrite, Storage};
+use crate::storage::{self, HostWrite};
 use crate::transfer::{self, LaunchedArrays, Request};
 use resident_backend::call_site::CallSite;
 use resident_backend::grid::Grid;
@@ -21,30 +20,6 @@ use resident_backend::{
     Turn, failure,
 };
 use resident_core::layout::Selection;
-
-/// The selections of the arguments that are parts of arrays, in order, made when the first is
-/// needed. Whole arrays need none.
-type PartSelections = OnceCell<SmallVec<[Selection; 4]>>;
-
-/// Returns the selections one after the other.
-struct NextPart<'s> {
-    selections: &'s PartSelections,
-    next: usize,
-}
-
-impl<'s> NextPart<'s> {
-    #[inline]
-    fn of(selections: &'s PartSelections) -> Self {
-        Self { selections, next: 0 }
-    }
-
-    fn next(&mut self, launch: &Launch<'_>) -> &'s Selection {
-        let parts = || launch.bound_arrays().filter(|array| !array.is_whole);
-        let all = || parts().map(BoundArray::selection).collect();
-        self.next += 1;
-        self.selections.get_or_init(all).get(self.next - 1).unwrap_or(&Selection::Whole)
-    }
-}
 
 /// A kernel, its grid and its arguments.
 #[derive(Clone, Copy, Debug)]
@@ -83,11 +58,11 @@ impl<'a> Launch<'a> {
 
     fn request<'s>(
         &'s self,
-        storage: &'s Storage,
+        array: &BoundArray<'s>,
         selection: &'s Selection,
         cause: Cause,
     ) -> Request<'s> {
-        Request::new(storage, selection, cause, self.title, self.site)
+        Request::new(array.storage, selection, array.access, cause, self.title, self.site)
     }
 
     /// Whether the calling thread may run the body at once.
@@ -157,15 +132,13 @@ impl<'a> Launch<'a> {
         }
         for array in self.bound_arrays() {
             let selection = array.selection();
-            let request = self.request(array.storage, &selection, Cause::Host);
-            transfer::acquire_host(&request, array.access)?;
+            transfer::acquire_host(&self.request(array, &selection, Cause::Host))?;
         }
         let written = self.bound_arrays().filter(|array| array.access.writes());
         let _writes: SmallVec<[HostWrite; 4]> = written
             .map(|array| {
                 let selection = array.selection();
-                let request = self.request(array.storage, &selection, Cause::Launch);
-                transfer::mark_host_written(&request, array.access)
+                transfer::mark_host_written(&self.request(array, &selection, Cause::Launch))
             })
             .collect();
         let mut words = Words::new();
@@ -188,16 +161,16 @@ impl<'a> Launch<'a> {
 /// of this function of their own, so that they pay nothing for records.
 #[inline(always)]
 fn queue<const IS_OBSERVED: bool>(launch: &Launch<'_>, stream: &Stream) -> Result<()> {
-    let selections = PartSelections::new();
     let (mut words, mut depends) = (Words::new(), Dependencies::new());
-    let (mut packed_arrays, mut launched) = (PackedArrays::new(), LaunchedArrays::default());
+    let mut packed_arrays = PackedArrays::new();
+    let mut launched = LaunchedArrays::of(launch.title, launch.site);
     let prepared = Prepared {
         words: &mut words,
         packed_arrays: &mut packed_arrays,
         launched: &mut launched,
         depends: &mut depends,
     };
-    acquire(launch, &selections, stream, prepared)?;
+    acquire(launch, stream, prepared)?;
     let mut call = LaunchCall {
         code: launch.code,
         grid: launch.grid,
@@ -216,7 +189,7 @@ fn queue<const IS_OBSERVED: bool>(launch: &Launch<'_>, stream: &Stream) -> Resul
         Ok(position) => position,
         Err(error) => return Err(launch_error(launch, stream, &error)),
     };
-    let launcher = mark(launch, &selections, stream, &mut launched, position);
+    let launcher = mark(stream, &mut launched, position);
     if call.turn == Turn::Caller {
         stream.queue().run_launch(&call, position);
     }
@@ -270,14 +243,8 @@ struct Prepared<'r, 'a> {
 
 /// Acquires the arrays and packs all arguments.
 #[inline(always)]
-fn acquire<'a>(
-    launch: &'a Launch<'_>,
-    selections: &'a PartSelections,
-    stream: &Stream,
-    prepared: Prepared<'_, 'a>,
-) -> Result<()> {
+fn acquire<'a>(launch: &'a Launch<'_>, stream: &Stream, prepared: Prepared<'_, 'a>) -> Result<()> {
     let Prepared { words, packed_arrays, launched, depends } = prepared;
-    let mut parts = NextPart::of(selections);
     let epoch = failure::epoch();
     let is_device_code = matches!(launch.code, KernelCode::Loaded(_));
     for bound in launch.bound {
@@ -293,10 +260,7 @@ fn acquire<'a>(
                 // A device array is never ready on another device.
                 None => {
                     launch.check_home(array, stream)?;
-                    let selection =
-                        if array.is_whole { &Selection::Whole } else { parts.next(launch) };
-                    let request = launch.request(storage, selection, Cause::Launch);
-                    launched.acquire(storage, &request, array.is_whole, stream, access, depends)?
+                    launched.acquire(storage, array.selection(), stream, access, depends)?
                 }
             };
             if is_device_code && array.is_flat() {
@@ -316,19 +280,8 @@ fn acquire<'a>(
 /// Marks the arrays as used at `position`. Records one event for all of them if other streams may
 /// have to wait for one. Returns the copies of a launcher that copies each argument.
 #[inline(always)]
-fn mark(
-    launch: &Launch<'_>,
-    selections: &PartSelections,
-    stream: &Stream,
-    launched: &mut LaunchedArrays<'_>,
-    position: Position,
-) -> Flow {
-    let mut parts = NextPart::of(selections);
-    let request = |storage, is_whole| {
-        let selection = if is_whole { &Selection::Whole } else { parts.next(launch) };
-        launch.request(storage, selection, Cause::Launch)
-    };
-    let marked = launched.mark(stream, position, request);
+fn mark(stream: &Stream, launched: &mut LaunchedArrays<'_>, position: Position) -> Flow {
+    let marked = launched.mark(stream, position);
     stream.device_ref().count_launch(&marked.copies);
     if marked.needs_event {
         stream.ensure_event_at_tail();

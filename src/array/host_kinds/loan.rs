@@ -14,6 +14,7 @@ use crate::storage::{HostBuffer, Origin};
 use crate::transfer;
 use resident_backend::call_site::{CallSite, call_site};
 use resident_backend::sync;
+use resident_core::Access;
 use resident_core::layout::MemoryOrder;
 
 /// Pins (page-locks) an array of the program for devices of the current device's kind, and lends it
@@ -62,7 +63,7 @@ pub fn with_pinned<T: Element, D: Dimension, R>(
     // SAFETY: `array` is borrowed for longer than this call, which does not use it before it has
     // ended the loan.
     let loan = unsafe { Loan::new(array, "with_pinned", site) }?;
-    let request = loan.array.request(Cause::Explicit, "with_pinned", site);
+    let request = loan.array.request(Access::Read, Cause::Explicit, "with_pinned", site);
     transfer::page_lock(&request, &device)?;
     loan.run(run)
 }
@@ -105,7 +106,7 @@ pub fn with_mapped<T: Element, D: Dimension, R>(
     // SAFETY: `array` is borrowed for longer than this call, which does not use it before it has
     // ended the loan.
     let loan = unsafe { Loan::new(array, "with_mapped", site) }?;
-    let request = loan.array.request(Cause::Explicit, "with_mapped", site);
+    let request = loan.array.request(Access::Overwrite, Cause::Explicit, "with_mapped", site);
     transfer::map_lent(&request, &device)?;
     loan.run(run)
 }
@@ -156,7 +157,8 @@ impl<T: Element, D: Dimension> Loan<T, D> {
 
     fn end(&mut self) -> Result<()> {
         self.is_ended = true;
-        let request = self.array.request(Cause::Explicit, self.operation, self.site);
+        let request =
+            self.array.request(Access::ReadWrite, Cause::Explicit, self.operation, self.site);
         transfer::end_loan(&request)
     }
 }

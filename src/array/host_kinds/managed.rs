@@ -13,6 +13,7 @@ use crate::error::{AtCall, Result};
 use crate::transfer;
 use resident_backend::call_site::{CallSite, call_site};
 use resident_backend::{AdviceChange, MemoryAdvice, PrefetchTarget};
+use resident_core::Access;
 
 /// An array in managed memory (unified memory), whose pages the driver moves between the host and
 /// one device when either accesses them. Numba's `managed_array`, CUDA's `cuMemAllocManaged`.
@@ -84,7 +85,8 @@ impl<T: Element, D: Dimension> ManagedArray<T, D> {
     #[track_caller]
     fn allocated(array: SmartArray<T, D>, _: NoOptions, site: CallSite) -> Result<Self> {
         let device = Device::current().at(site)?;
-        let request = array.request(Cause::Explicit, "allocating managed memory", site);
+        let request =
+            array.request(Access::Overwrite, Cause::Explicit, "allocating managed memory", site);
         transfer::allocate_managed(&request, &device)?;
         Ok(Self { array: DeviceArray::over(array, &device.current_stream()) })
     }
@@ -130,7 +132,7 @@ impl<T: Element, D: Dimension> ManagedArray<T, D> {
     ) -> Result<()> {
         let part = self.array.part();
         part.expect_home(self.array.home(), stream, operation, site)?;
-        part.with(Cause::Prefetch, operation, site, |request| {
+        part.with(Access::Read, Cause::Prefetch, operation, site, |request| {
             transfer::prefetch_managed(request, stream, to)
         })
     }
@@ -189,7 +191,7 @@ impl<T: Element, D: Dimension> ManagedArray<T, D> {
             }
             Advice::AccessedBy(location) => MemoryAdvice::AccessedBy(place(location)?),
         };
-        self.array.part().with(Cause::Explicit, operation, site, |request| {
+        self.array.part().with(Access::Read, Cause::Explicit, operation, site, |request| {
             transfer::advise(request, self.array.home(), advice, change)
         })
     }

@@ -13,6 +13,7 @@ use crate::error::{AtCall, Result};
 use crate::transfer;
 use resident_backend::PinnedOptions;
 use resident_backend::call_site::{CallSite, call_site};
+use resident_core::Access;
 
 /// An array in host memory that one device accesses itself: nothing is ever copied, only the order
 /// of accesses remains. Numba's `mapped_array`, CUDA's zero-copy memory (`cuMemHostAlloc` with
@@ -51,7 +52,8 @@ impl<T: Element, D: Dimension> MappedArray<T, D> {
     #[track_caller]
     fn allocated(array: SmartArray<T, D>, options: PinnedOptions, site: CallSite) -> Result<Self> {
         let device = Device::current().at(site)?;
-        let request = array.request(Cause::Explicit, "allocating mapped memory", site);
+        let request =
+            array.request(Access::Overwrite, Cause::Explicit, "allocating mapped memory", site);
         transfer::allocate_mapped(&request, &device, options)?;
         Ok(Self { array: DeviceArray::over(array, &device.current_stream()) })
     }

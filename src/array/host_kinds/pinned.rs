@@ -114,7 +114,8 @@ impl<T: Element, D: Dimension> PinnedArray<T, D> {
     #[track_caller]
     fn allocated(array: SmartArray<T, D>, options: PinnedOptions, site: CallSite) -> Result<Self> {
         let device = Device::current().at(site)?;
-        let request = array.request(Cause::Explicit, "allocating pinned memory", site);
+        let request =
+            array.request(Access::Overwrite, Cause::Explicit, "allocating pinned memory", site);
         transfer::allocate_pinned(&request, &device, options)?;
         Ok(Self { array })
     }
@@ -122,8 +123,8 @@ impl<T: Element, D: Dimension> PinnedArray<T, D> {
     fn with_zeros(array: SmartArray<T, D>, options: PinnedOptions, site: CallSite) -> Result<Self> {
         let made = Self::allocated(array, options, site)?;
         // The driver's memory is all zeros.
-        let request = made.array.request(Cause::Explicit, "zeros", site);
-        drop(transfer::mark_host_written(&request, Access::Overwrite));
+        let request = made.array.request(Access::Overwrite, Cause::Explicit, "zeros", site);
+        drop(transfer::mark_host_written(&request));
         Ok(made)
     }
 }

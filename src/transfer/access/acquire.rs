@@ -8,7 +8,6 @@ use crate::error::Result;
 use crate::storage::{ArrayState, CopyPlace, Storage};
 use crate::transfer::copy::missing::{Destination, Missing};
 use resident_backend::{Address, Dependencies};
-use resident_core::Access;
 use resident_core::coherence::Location;
 
 /// An array's copy on a device, acquired for a use that is not marked yet.
@@ -70,21 +69,20 @@ impl<'a> Acquired<'a> {
 pub(crate) fn acquire_on<'a>(
     request: &Request<'a>,
     stream: &Stream,
-    access: Access,
     depends: &mut Dependencies,
 ) -> Result<Acquired<'a>> {
     if request.is_empty() {
         return Ok(Acquired::EMPTY);
     }
     let mut state = request.storage.lock();
-    match request.readiness(&mut state, stream, access, depends) {
+    match request.readiness(&mut state, stream, depends) {
         Readiness::Ready(copy) => Ok(Acquired::pin(request.storage, &mut state, copy)),
         Readiness::Wait(copy) if copy.location != state.host_location() => {
-            wait_for_uses(request, &mut state, stream, access, copy, depends)
+            wait_for_uses(request, &mut state, stream, copy, depends)
         }
         Readiness::Wait(_) | Readiness::Copy => {
             drop(state);
-            copy_to_device(request, stream, access, depends)
+            copy_to_device(request, stream, depends)
         }
     }
 }
@@ -94,13 +92,12 @@ fn wait_for_uses<'a>(
     request: &Request<'a>,
     state: &mut ArrayState,
     stream: &Stream,
-    access: Access,
     copy: CopyPlace,
     depends: &mut Dependencies,
 ) -> Result<Acquired<'a>> {
     let location = copy.location;
     let (marks, follows_other) =
-        request.conflicts_and_dependencies(state, location, access, stream, depends);
+        request.conflicts_and_dependencies(state, location, stream, depends);
     request.make_wait(state, stream, &marks)?;
     if follows_other {
         state.retire_device_uses(location);
@@ -113,14 +110,13 @@ fn wait_for_uses<'a>(
 pub(super) fn copy_to_device<'a>(
     request: &Request<'a>,
     stream: &Stream,
-    access: Access,
     depends: &mut Dependencies,
 ) -> Result<Acquired<'a>> {
-    let mut missing = Missing::of(request, access, Destination::Device(stream));
+    let mut missing = Missing::of(request, Destination::Device(stream));
     let outcome = missing.copy().and_then(|(mut state, location)| {
         let address = state.device_copy(location).address().unwrap_or(Address(0));
         let copy = CopyPlace { location, address };
-        wait_for_uses(request, &mut state, stream, access, copy, depends)
+        wait_for_uses(request, &mut state, stream, copy, depends)
     });
     missing.close();
     outcome

@@ -27,35 +27,35 @@ pub(crate) struct Opened {
 }
 
 /// Acquires the elements on `stream`'s device and marks an open use.
-pub(crate) fn open_guard(request: &Request<'_>, stream: &Stream, access: Access) -> Result<Opened> {
+pub(crate) fn open_guard(request: &Request<'_>, stream: &Stream) -> Result<Opened> {
     if request.is_empty() {
         return Ok(Opened { location: Location::HOST, address: Address(0), read: None });
     }
     let mut state = request.storage.lock();
     let mut depends = Dependencies::new();
-    let mut acquired = match request.readiness(&mut state, stream, access, &mut depends) {
+    let mut acquired = match request.readiness(&mut state, stream, &mut depends) {
         Readiness::Ready(copy) => Acquired::pin(request.storage, &mut state, copy),
         Readiness::Wait(_) | Readiness::Copy => {
             drop(state);
-            let acquired = copy_to_device(request, stream, access, &mut depends)?;
+            let acquired = copy_to_device(request, stream, &mut depends)?;
             state = request.storage.lock();
             acquired
         }
     };
     let (location, address) = (acquired.location, acquired.address);
-    request.record_access(Some(stream.device_ref()), access);
+    request.record_access(Some(stream.device_ref()));
     let mut read = None;
-    if access == Access::Read {
+    if request.access == Access::Read {
         read = open_read(request, &mut state, stream, &acquired);
         acquired.unpin(&mut state);
         drop(state);
         notify_watchers();
     } else if let Some(written_by) = position_that_fails_with(stream, &depends) {
-        let open = ForeignUse { access, end: UseEnd::OPEN, written_by };
+        let open = ForeignUse { end: UseEnd::OPEN, written_by };
         record_foreign(request, &mut state, stream, acquired, open);
     } else {
         drop(state);
-        mark_foreign(request, stream, acquired, access, UseEnd::OPEN, depends)?;
+        mark_foreign(request, stream, acquired, UseEnd::OPEN, depends)?;
     }
     Ok(Opened { location, address, read })
 }
@@ -73,8 +73,7 @@ fn open_read(
     if is_published() {
         request.storage.publish(state);
     } else {
-        let end = UseEnd::OPEN;
-        request.record_use_and_effect(state, stream, location, Access::Read, end);
+        request.record_use_and_effect(state, stream, location, UseEnd::OPEN);
         publish_reader(request, state, stream, acquired);
     }
     let is_published = is_published();

@@ -7,13 +7,14 @@ use smallvec::SmallVec;
 use super::acquire::{Acquired, acquire_on};
 use super::readiness::whole_on_device;
 use super::request::Request;
-use crate::audit::{self, Flow};
+use crate::audit::{self, Cause, Flow};
 use crate::device::Stream;
 use crate::error::Result;
 use crate::storage::{ArrayState, StateGuard, Storage, UseKind};
 use crate::traffic::LaunchedCopies;
 use crate::transfer::copy::report::run_deferred;
 use crate::transfer::copy::small_upload::upload_small;
+use resident_backend::call_site::CallSite;
 use resident_backend::{Address, Dependencies, Position};
 use resident_core::Access;
 use resident_core::layout::Selection;
@@ -21,9 +22,14 @@ use resident_core::ordering::UseEnd;
 
 /// The arrays of a launch, in the order of its parameters. Those that are not marked when this
 /// value drops are only unpinned. Launches with up to 16 arrays allocate nothing.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct LaunchedArrays<'a> {
+    /// The kernel's name in messages, and the launch's line.
+    operation: &'a str,
+    site: CallSite,
     list: SmallVec<[LaunchedArray<'a>; 16]>,
+    /// The elements of those that are parts of arrays, in order.
+    parts: SmallVec<[Selection; 4]>,
 }
 
 /// An array of a launch, acquired.
@@ -69,6 +75,11 @@ impl Marked {
 }
 
 impl<'a> LaunchedArrays<'a> {
+    #[inline(always)]
+    pub(crate) fn of(operation: &'a str, site: CallSite) -> Self {
+        Self { operation, site, list: SmallVec::new(), parts: SmallVec::new() }
+    }
+
     /// Acquires a whole array that needs no copy and no wait, and returns the address of its copy.
     /// If the array needs either, does nothing and returns `None`. `epoch` is the current epoch of
     /// failures.
@@ -97,15 +108,16 @@ impl<'a> LaunchedArrays<'a> {
     pub(crate) fn acquire(
         &mut self,
         storage: &'a Storage,
-        request: &Request<'_>,
-        is_whole: bool,
+        selection: Selection,
         stream: &Stream,
         access: Access,
         depends: &mut Dependencies,
     ) -> Result<Address> {
+        let (is_whole, cause) = (matches!(selection, Selection::Whole), Cause::Launch);
+        let request = &Request::new(storage, &selection, access, cause, self.operation, self.site);
         if is_whole
             && access != Access::Overwrite
-            && let Some(state) = upload_small(storage, request, stream)?
+            && let Some(state) = upload_small(request, stream)?
             && let Some(address) = acquire_ready(storage, state, stream, access, depends)
         {
             self.list.push(LaunchedArray::whole(storage, access));
@@ -114,23 +126,20 @@ impl<'a> LaunchedArrays<'a> {
             }
             return Ok(address);
         }
-        let acquired = acquire_on(request, stream, access, depends)?;
+        let acquired = acquire_on(request, stream, depends)?;
         let Acquired { address, follows_other, .. } = acquired;
         let (array, is_pinned) = (LaunchedArray::whole(storage, access), acquired.into_pin());
         self.list.push(LaunchedArray { is_whole, is_pinned, follows_other, ..array });
+        if !is_whole {
+            self.parts.push(selection);
+        }
         Ok(address)
     }
 
-    /// Marks the arrays as used by the launch at `position`. `request` returns the request for an
-    /// argument: for a whole array, or for the next part of one.
+    /// Marks the arrays as used by the launch at `position`.
     #[inline(always)]
-    pub(crate) fn mark<'r>(
-        &mut self,
-        stream: &Stream,
-        position: Position,
-        mut request: impl FnMut(&'a Storage, bool) -> Request<'r>,
-    ) -> Marked {
-        let mut marked = Marked::default();
+    pub(crate) fn mark(&mut self, stream: &Stream, position: Position) -> Marked {
+        let (mut marked, mut parts) = (Marked::default(), self.parts.iter());
         let (mut summarised, mut summarised_bytes) = (0, 0);
         for array in &mut self.list {
             let state = match array.mark_summarised(stream, position) {
@@ -148,7 +157,11 @@ impl<'a> LaunchedArrays<'a> {
                 false
             };
             if !is_marked {
-                array.mark(&request(array.storage, array.is_whole), stream, position, &mut marked);
+                let part = if array.is_whole { None } else { parts.next() };
+                let (part, cause) = (part.unwrap_or(&Selection::Whole), Cause::Launch);
+                let (storage, access) = (array.storage, array.access);
+                let request = Request::new(storage, part, access, cause, self.operation, self.site);
+                array.mark(&request, stream, position, &mut marked);
             }
             marked.follows_other |= array.follows_other;
         }
@@ -236,7 +249,7 @@ impl<'a> LaunchedArray<'a> {
         let len_bytes = request.selection.len_bytes(memory_order);
         marked.add(state.count_argument(memory_order, len_bytes));
         let end = UseEnd::at(position);
-        request.record_use_and_effect(&mut state, stream, location, self.access, end);
+        request.record_use_and_effect(&mut state, stream, location, end);
         self.unpin(&mut state);
         marked.needs_event |= state.takes_expected_wait(stream, UseKind::of(self.access));
         marked.is_watched |= state.is_watched();

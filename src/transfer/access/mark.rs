@@ -21,14 +21,13 @@ pub(in crate::transfer) fn mark(
     request: &Request<'_>,
     stream: &Stream,
     mut acquired: Acquired<'_>,
-    access: Access,
     end: UseEnd,
 ) {
     if request.is_empty() {
         return;
     }
     let mut state = request.storage.lock();
-    request.record_use_and_effect(&mut state, stream, acquired.location, access, end);
+    request.record_use_and_effect(&mut state, stream, acquired.location, end);
     acquired.unpin(&mut state);
 }
 
@@ -39,7 +38,6 @@ pub(crate) fn mark_foreign(
     request: &Request<'_>,
     stream: &Stream,
     acquired: Acquired<'_>,
-    access: Access,
     end: UseEnd,
     depends: Dependencies,
 ) -> Result<()> {
@@ -51,9 +49,9 @@ pub(crate) fn mark_foreign(
         None => queue_failure_marker(request, stream, acquired.address, depends)?,
     };
     let mut state = request.storage.lock();
-    record_foreign(request, &mut state, stream, acquired, ForeignUse { access, end, written_by });
+    record_foreign(request, &mut state, stream, acquired, ForeignUse { end, written_by });
     if end != UseEnd::OPEN {
-        request.record_access(Some(stream.device_ref()), access);
+        request.record_access(Some(stream.device_ref()));
         state.note_use(UseKind::Write, request.selection);
         drop(state);
         notify_watchers();
@@ -63,7 +61,6 @@ pub(crate) fn mark_foreign(
 
 /// A use by foreign work.
 pub(super) struct ForeignUse {
-    pub(super) access: Access,
     pub(super) end: UseEnd,
     /// A position that fails if elements which the work reads are damaged.
     pub(super) written_by: Position,
@@ -74,11 +71,11 @@ pub(super) fn record_foreign(
     state: &mut ArrayState,
     stream: &Stream,
     mut acquired: Acquired<'_>,
-    ForeignUse { access, end, written_by }: ForeignUse,
+    ForeignUse { end, written_by }: ForeignUse,
 ) {
     let mark = Mark::foreign(state.assign_key(stream), end, written_by);
     request.record_mark(state, acquired.location, Access::Overwrite, mark);
-    request.record_write(state, acquired.location, access);
+    request.record_write(state, acquired.location);
     acquired.unpin(state);
 }
 
@@ -112,39 +109,39 @@ pub(super) fn queue_failure_marker(
 
 /// Acquires the elements on the host for a write, and marks the write, which ends when the result
 /// drops.
-pub(crate) fn write_on_host(request: &Request<'_>, access: Access) -> Result<HostWrite> {
-    if let Some(write) = write_ready_on_host(request, access) {
+pub(crate) fn write_on_host(request: &Request<'_>) -> Result<HostWrite> {
+    if let Some(write) = write_ready_on_host(request) {
         return Ok(write);
     }
-    acquire_host(request, access)?;
-    Ok(mark_host_written(request, access))
+    acquire_host(request)?;
+    Ok(mark_host_written(request))
 }
 
 /// As [`write_on_host`], for an access that needs no copy and no wait. If the access needs either,
 /// does nothing and returns `None`.
 #[inline]
-fn write_ready_on_host(request: &Request<'_>, access: Access) -> Option<HostWrite> {
+fn write_ready_on_host(request: &Request<'_>) -> Option<HostWrite> {
     let mut state = request.storage.lock();
-    if !request.is_ready_on_host(&state, access) {
+    if !request.is_ready_on_host(&state) {
         return None;
     }
-    Some(begin_write(request, &mut state, access))
+    Some(begin_write(request, &mut state))
 }
 
 /// Marks a write by the host, which ends when the result drops.
-pub(crate) fn mark_host_written(request: &Request<'_>, access: Access) -> HostWrite {
+pub(crate) fn mark_host_written(request: &Request<'_>) -> HostWrite {
     if request.is_empty() {
         return HostWrite::NONE;
     }
-    begin_write(request, &mut request.storage.lock(), access)
+    begin_write(request, &mut request.storage.lock())
 }
 
 #[inline]
-fn begin_write(request: &Request<'_>, state: &mut ArrayState, access: Access) -> HostWrite {
+fn begin_write(request: &Request<'_>, state: &mut ArrayState) -> HostWrite {
     before_host_write(request.storage, request.selection, state);
     let write = state.begin_host_write(request.selection);
-    request.record_write(state, state.host_location(), access);
-    request.record_access(None, access);
+    request.record_write(state, state.host_location());
+    request.record_access(None);
     write
 }
 
@@ -155,16 +152,15 @@ impl Request<'_> {
         &self,
         state: &mut ArrayState,
         location: Location,
-        access: Access,
         stream: &Stream,
         end: UseEnd,
     ) {
         let key = state.assign_key(stream);
-        let mark = match (access.writes(), end.position()) {
+        let mark = match (self.access.writes(), end.position()) {
             (true, Some(position)) => Mark::write(key, position),
             _ => Mark::lossless(key, end),
         };
-        self.record_mark(state, location, access, mark);
+        self.record_mark(state, location, self.access, mark);
     }
 
     #[inline]
@@ -180,13 +176,12 @@ impl Request<'_> {
         state: &mut ArrayState,
         stream: &Stream,
         location: Location,
-        access: Access,
         end: UseEnd,
     ) {
-        self.record_use(state, location, access, stream, end);
-        state.note_use(UseKind::of(access), self.selection);
-        if access.writes() {
-            self.record_write(state, location, access);
+        self.record_use(state, location, stream, end);
+        state.note_use(UseKind::of(self.access), self.selection);
+        if self.access.writes() {
+            self.record_write(state, location);
         } else {
             self.storage.publish(state);
         }
@@ -194,19 +189,14 @@ impl Request<'_> {
 
     /// Records that a write makes `location` the only holder.
     #[inline]
-    pub(in crate::transfer) fn record_write(
-        &self,
-        state: &mut ArrayState,
-        location: Location,
-        access: Access,
-    ) {
+    pub(in crate::transfer) fn record_write(&self, state: &mut ArrayState, location: Location) {
         self.storage.forget_readers();
-        self.become_only_holder(state, location, access);
+        self.become_only_holder(state, location);
         self.storage.publish(state);
     }
 
     #[inline]
-    fn become_only_holder(&self, state: &mut ArrayState, location: Location, access: Access) {
+    fn become_only_holder(&self, state: &mut ArrayState, location: Location) {
         let is_whole = matches!(self.selection, Selection::Whole);
         let already = state.coherence.uniform().is_some_and(|content| content.is_only_at(location));
         if already
@@ -218,10 +208,10 @@ impl Request<'_> {
         let stale = self.poisoned_copies(state, Some(location));
         state.record_stale(self.storage.memory_order(), self.selection, Some(location), self.site);
         self.selection.visit_boxes_or_whole(|region| match region {
-            None => state.coherence.apply_to_all(location, access),
+            None => state.coherence.apply_to_all(location, Access::Overwrite),
             Some(region) => {
                 let extents = self.storage.memory_order().extents();
-                state.coherence.apply(extents, location, region, access);
+                state.coherence.apply(extents, location, region, Access::Overwrite);
             }
         });
         state.coarsen_after_write(self.storage.memory_order());

@@ -30,14 +30,13 @@ impl Request<'_> {
         &self,
         state: &mut ArrayState,
         stream: &Stream,
-        access: Access,
         depends: &mut Dependencies,
     ) -> Readiness {
         if matches!(self.selection, Selection::Whole) {
-            let ready = whole_on_device(state, stream, access, depends);
+            let ready = whole_on_device(state, stream, self.access, depends);
             return ready.map_or(Readiness::Copy, Readiness::Ready);
         }
-        self.part_on_device(state, stream, access, depends).unwrap_or(Readiness::Copy)
+        self.part_on_device(state, stream, depends).unwrap_or(Readiness::Copy)
     }
 
     /// Whether only `stream` has conflicting uses of the elements on its device. `None` if they are
@@ -46,7 +45,6 @@ impl Request<'_> {
         &self,
         state: &mut ArrayState,
         stream: &Stream,
-        access: Access,
         depends: &mut Dependencies,
     ) -> Option<Readiness> {
         if state.has_new_failures() {
@@ -54,10 +52,10 @@ impl Request<'_> {
         }
         let location = state.find_location(stream.device_ref())?;
         let address = state.device_copy(location).address()?;
-        if self.is_missing(state, location, access) {
+        if self.is_missing(state, location) {
             return None;
         }
-        let key = state.find_key(stream).unwrap_or(StreamKey::NONE);
+        let (key, access) = (state.find_key(stream).unwrap_or(StreamKey::NONE), self.access);
         let mut is_ready = true;
         let mut uses = std::mem::take(&mut state.device_copy_mut(location).uses);
         self.selection.visit_boxes_or_whole(|region| {
@@ -74,22 +72,17 @@ impl Request<'_> {
 
     /// Whether an access of the host may go on.
     #[inline]
-    pub(super) fn is_ready_on_host(&self, state: &ArrayState, access: Access) -> bool {
+    pub(super) fn is_ready_on_host(&self, state: &ArrayState) -> bool {
         state.host.is_some()
             && state.is_host_idle()
             && !state.has_new_failures()
-            && !self.is_missing(state, state.host_location(), access)
+            && !self.is_missing(state, state.host_location())
     }
 
     /// Whether the access needs elements that are not valid at `location`.
     #[inline]
-    pub(in crate::transfer) fn is_missing(
-        &self,
-        state: &ArrayState,
-        location: Location,
-        access: Access,
-    ) -> bool {
-        access != Access::Overwrite && !self.is_valid(state, location)
+    pub(in crate::transfer) fn is_missing(&self, state: &ArrayState, location: Location) -> bool {
+        self.access != Access::Overwrite && !self.is_valid(state, location)
     }
 }
 

@@ -6,7 +6,6 @@ use crate::device::Stream;
 use crate::error::Error;
 use crate::storage::{ArrayState, UseKind, notify_watchers};
 use resident_backend::{BackendError, BackendErrorKind};
-use resident_core::Access;
 use resident_core::coherence::Location;
 use resident_core::layout::Selection;
 
@@ -34,7 +33,7 @@ impl Request<'_> {
         }
         let mixed = Selection::Boxes(mixed);
         let request = self.of(&mixed);
-        request.record_write(&mut state, location, Access::Overwrite);
+        request.record_write(&mut state, location);
         state.note_use(UseKind::Write, &mixed);
         drop(state);
         notify_watchers();

@@ -9,7 +9,7 @@ use resident_backend::call_site::CallSite;
 use resident_backend::{Dependencies, Position};
 use resident_core::Access;
 use resident_core::coherence::{Location, Region};
-use resident_core::layout::{OwnView, Selection, Strided};
+use resident_core::layout::{Selection, Strided};
 use resident_core::ordering::{Mark, UseEnd};
 
 /// An access that a call needs: its elements, and the name and site of the call for messages and
@@ -18,6 +18,8 @@ use resident_core::ordering::{Mark, UseEnd};
 pub(crate) struct Request<'a> {
     pub(crate) storage: &'a Storage,
     pub(crate) selection: &'a Selection,
+    /// What the call does with the elements.
+    pub(crate) access: Access,
     /// For reports, and for what a thread denies.
     pub(crate) cause: Cause,
     /// The call's name in messages: `host`, `kernel "blur"`.
@@ -42,22 +44,40 @@ impl<'a> StoredView<'a> {
         self.storage.memory_order().select(&self.view, self.element_bytes)
     }
 
+    /// The request of a call that copies contents, for this view, whose selection the caller has
+    /// made.
+    pub(in crate::transfer) fn request<'r>(
+        &self,
+        selection: &'r Selection,
+        access: Access,
+        operation: &'r str,
+        site: CallSite,
+    ) -> Request<'r>
+    where
+        'a: 'r,
+    {
+        Request::new(self.storage, selection, access, Cause::Explicit, operation, site)
+    }
+
     /// Whether parts of an element may be in different places.
     pub(in crate::transfer) fn is_divided(&self) -> bool {
         self.storage.memory_order().is_divided()
     }
 
-    /// Calls `serve` with this view and another one of its shape and element size, both in units of
-    /// the memory order, and with axes that are split where the memory order needs it.
+    /// Calls `serve` with this view and another one of its shape and element size, both in bytes if
+    /// that is asked for, and with axes that are split where the memory order needs it.
     pub(in crate::transfer) fn with_units<R>(
         &self,
         other: Strided<'_>,
+        in_bytes: bool,
         serve: impl FnOnce(StoredView<'_>, Strided<'_>) -> R,
     ) -> R {
         let bytes = |view: &Strided<'_>| view.in_bytes(self.element_bytes);
-        let in_bytes = self.is_divided().then(|| (bytes(&self.view), bytes(&other)));
+        let in_bytes = in_bytes.then(|| (bytes(&self.view), bytes(&other)));
         let (own, other) = match &in_bytes {
-            Some((own, other)) => (self.bytes(own), other.strided()),
+            Some((own, other)) => {
+                (StoredView { view: own.strided(), element_bytes: 1, ..*self }, other.strided())
+            }
             None => (*self, other),
         };
         match own.view.split_with(&other, own.element_bytes, own.storage.memory_order()) {
@@ -66,14 +86,6 @@ impl<'a> StoredView<'a> {
             }
             None => serve(own, other),
         }
-    }
-
-    /// The same view in bytes, given its [`Strided::in_bytes`].
-    pub(in crate::transfer) fn bytes<'b>(&self, view: &'b OwnView) -> StoredView<'b>
-    where
-        'a: 'b,
-    {
-        StoredView { storage: self.storage, view: view.strided(), element_bytes: 1 }
     }
 }
 
@@ -91,11 +103,12 @@ impl<'a> Request<'a> {
     pub(crate) fn new(
         storage: &'a Storage,
         selection: &'a Selection,
+        access: Access,
         cause: Cause,
         operation: &'a str,
         site: CallSite,
     ) -> Self {
-        Self { storage, selection, cause, operation, site, is_ahead_of_use: false }
+        Self { storage, selection, access, cause, operation, site, is_ahead_of_use: false }
     }
 
     #[inline]
@@ -109,6 +122,11 @@ impl<'a> Request<'a> {
         'a: 'b,
     {
         Request { selection, ..*self }
+    }
+
+    /// The same request, to read the elements.
+    pub(in crate::transfer) fn reading(&self) -> Self {
+        Self { access: Access::Read, ..*self }
     }
 }
 
@@ -164,11 +182,10 @@ impl Request<'_> {
         &self,
         state: &ArrayState,
         location: Location,
-        access: Access,
         stream: &Stream,
         depends: &mut Dependencies,
     ) -> (Marks, bool) {
-        let own = state.find_key(stream);
+        let (own, access) = (state.find_key(stream), self.access);
         let (mut marks, mut follows_other) = (Marks::new(), false);
         let is_other = |mark: Mark| Some(mark.stream) != own;
         self.selection.visit_boxes_or_whole(|region| {

@@ -4,7 +4,6 @@ use smallvec::SmallVec;
 
 use super::constant::fill;
 use super::element::newest_device;
-use crate::audit::Cause;
 use crate::device::Stream;
 use crate::error::Result;
 use crate::storage::{HostWrite, StateGuard, Storage, UseKind};
@@ -90,29 +89,14 @@ impl Assignment<'_> {
         if source.storage.memory_order().is_empty() {
             return Ok(());
         }
-        if !source.is_divided() || !destination.is_divided() {
-            return self.split();
-        }
-        let from = source.view.in_bytes(source.element_bytes);
-        let to = destination.view.in_bytes(destination.element_bytes);
-        let (source, destination) = (source.bytes(&from), destination.bytes(&to));
-        Assignment { source, destination, ..*self }.split()
-    }
-
-    /// Splits axes of the views where the source's memory order needs it.
-    fn split(&self) -> Result<()> {
-        let (source, destination) = (self.source, self.destination);
-        let memory_order = source.storage.memory_order();
-        let split = source.view.split_with(&destination.view, source.element_bytes, memory_order);
-        let Some((from, to)) = split else { return self.copy() };
-        let source = StoredView { view: from.strided(), ..source };
-        let destination = StoredView { view: to.strided(), ..destination };
-        Assignment { source, destination, ..*self }.copy()
-    }
-
-    fn copy(&self) -> Result<()> {
-        // A subscriber that panics must not leave the assignment half done.
-        report_after(|| self.copy_all())
+        // With parts of elements in different places, both are copied byte by byte.
+        let in_bytes = source.is_divided() && destination.is_divided();
+        let unit_bytes = if in_bytes { 1 } else { destination.element_bytes };
+        source.with_units(destination.view, in_bytes, |source, to| {
+            let destination = StoredView { view: to, element_bytes: unit_bytes, ..destination };
+            // A subscriber that panics must not leave the assignment half done.
+            report_after(|| Assignment { source, destination, ..*self }.copy_all())
+        })
     }
 
     /// All checks, allocations and copies of stale elements precede the first write. Usually only
@@ -128,7 +112,7 @@ impl Assignment<'_> {
         }
         if let (Target::On(stream), [(pair, _), ..]) = (self.target, constants.as_slice()) {
             let to = self.to(pair);
-            acquired.push(acquire_on(&to, stream, Access::Overwrite, &mut Dependencies::new())?);
+            acquired.push(acquire_on(&to, stream, &mut Dependencies::new())?);
         }
         let mut written_bytes = 0;
         let outcome = groups.iter().try_for_each(|group| {
@@ -150,16 +134,13 @@ impl Assignment<'_> {
         outcome
     }
 
-    fn request<'a>(&'a self, storage: &'a Storage, selection: &'a Selection) -> Request<'a> {
-        Request::new(storage, selection, Cause::Explicit, self.operation, self.site).ahead_of_use()
-    }
-
     fn to<'a>(&'a self, pair: &'a CopyPair) -> Request<'a> {
-        self.request(self.destination.storage, &pair.destination)
+        let (to, access) = (&pair.destination, Access::Overwrite);
+        self.destination.request(to, access, self.operation, self.site).ahead_of_use()
     }
 
-    fn from<'a>(&'a self, pair: &'a CopyPair) -> Request<'a> {
-        self.request(self.source.storage, &pair.source)
+    fn from<'a>(&'a self, selection: &'a Selection) -> Request<'a> {
+        self.source.request(selection, Access::Read, self.operation, self.site).ahead_of_use()
     }
 
     /// The contents of the source, part by part. Returns an error if contents were lost, or if some
@@ -186,7 +167,7 @@ impl Assignment<'_> {
             _ => false,
         };
         if contents.iter().any(|(_, content)| is_error(content)) {
-            self.request(storage, &selection).plan(&state, Location::HOST)?;
+            self.from(&selection).plan(&state, Location::HOST)?;
         }
         Ok(contents)
     }
@@ -271,14 +252,14 @@ impl Assignment<'_> {
         Group { stream, peer, pair }: &'a Group,
         acquired: &mut SmallVec<[Acquired<'a>; 2]>,
     ) -> Result<()> {
-        let (to, from) = (self.to(pair), self.from(pair));
+        let (to, from) = (self.to(pair), self.from(&pair.source));
         let Some(stream) = stream else {
-            acquire_host(&from, Access::Read)?;
-            return acquire_host(&to, Access::Overwrite);
+            acquire_host(&from)?;
+            return acquire_host(&to);
         };
-        acquired.push(acquire_on(&to, stream, Access::Overwrite, &mut Dependencies::new())?);
+        acquired.push(acquire_on(&to, stream, &mut Dependencies::new())?);
         if peer.is_none() {
-            acquired.push(acquire_on(&from, stream, Access::Read, &mut Dependencies::new())?);
+            acquired.push(acquire_on(&from, stream, &mut Dependencies::new())?);
         }
         Ok(())
     }
@@ -288,7 +269,7 @@ impl Assignment<'_> {
             return None;
         }
         let to = self.to(pair);
-        let write = mark_host_written(&to, Access::Overwrite);
+        let write = mark_host_written(&to);
         for part in &pair.boxes {
             let (from, to) = (self.source.storage.host_base(), to.storage.host_base());
             // SAFETY: each array has host memory of its memory order's length, and the copies of
@@ -304,14 +285,14 @@ impl Assignment<'_> {
 
     fn copy_on_device(&self, Group { stream, pair, .. }: &Group) -> Result<()> {
         let Some(stream) = stream else { return Ok(()) };
-        let (to, from) = (&self.to(pair), &self.from(pair));
-        let target = acquire_on(to, stream, Access::Overwrite, &mut Dependencies::new())?;
+        let (to, from) = (&self.to(pair), &self.from(&pair.source));
+        let target = acquire_on(to, stream, &mut Dependencies::new())?;
         let mut own = None;
         let (state, location, depends) = match ready_peer(from, stream)? {
             Some(peer) => peer,
             None => {
                 let mut depends = Dependencies::new();
-                let acquired = own.insert(acquire_on(from, stream, Access::Read, &mut depends)?);
+                let acquired = own.insert(acquire_on(from, stream, &mut depends)?);
                 (from.storage.lock(), acquired.location, depends)
             }
         };
@@ -322,7 +303,6 @@ impl Assignment<'_> {
             depends,
             acquired: (to, target),
             locked: (from, state, location),
-            writes_locked: false,
         };
         copy.run()?;
         let is_written_for = to.storage.lock().takes_expected_wait(stream, UseKind::Write);
@@ -340,7 +320,7 @@ impl Assignment<'_> {
         let to = self.to(pair);
         fill(&to, value.clone());
         if let Target::On(stream) = self.target {
-            let _ = acquire_on(&to, stream, Access::Read, &mut Dependencies::new());
+            let _ = acquire_on(&to.reading(), stream, &mut Dependencies::new());
         }
     }
 }

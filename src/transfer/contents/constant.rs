@@ -26,7 +26,7 @@ pub(crate) fn fill(request: &Request<'_>, value: Bytes) {
     become_constant(request, &mut state, value);
     request.poison(&mut state, stale);
     request.storage.publish(&state);
-    request.record_access(None, Access::Overwrite);
+    request.record_access(None);
     drop(state);
     notify_watchers();
 }
@@ -38,7 +38,7 @@ pub(crate) fn fill_on(request: &Request<'_>, stream: &Stream, value: Bytes) -> R
     if request.is_empty() {
         return Ok(());
     }
-    let acquired = acquire_on(request, stream, Access::Overwrite, &mut Dependencies::new())?;
+    let acquired = acquire_on(request, stream, &mut Dependencies::new())?;
     let location = acquired.location;
     let fill = Fill { value: value.clone(), loss: FailureKind::Constant, operation: device::FILL };
     let position = queue_fill(request, stream, &acquired, fill)?;
@@ -48,10 +48,10 @@ pub(crate) fn fill_on(request: &Request<'_>, stream: &Stream, value: Bytes) -> R
     request.selection.for_each_region(storage.memory_order(), |region| {
         state.coherence.apply(storage.memory_order().extents(), location, region, Access::Read);
     });
-    request.record_use(&mut state, location, Access::Overwrite, stream, UseEnd::at(position));
+    request.record_use(&mut state, location, stream, UseEnd::at(position));
     request.poison(&mut state, stale);
     storage.publish(&state);
-    request.record_access(Some(stream.device_ref()), Access::Overwrite);
+    request.record_access(Some(stream.device_ref()));
     drop(state);
     stream.ensure_event_at_tail();
     drop(acquired);

@@ -23,7 +23,6 @@ use resident_backend::sync;
 use resident_backend::{
     Address, Bytes, Dependencies, FailureKind, HostMemory, Position, failure, host_copy,
 };
-use resident_core::Access;
 use resident_core::coherence::{Content, Location, PlannedCopy, Region, Source};
 use resident_core::layout::Selection;
 use resident_core::ordering::UseEnd;
@@ -36,8 +35,8 @@ pub(crate) fn write_element(request: &Request<'_>, value: Bytes) -> Result<()> {
         return Ok(());
     }
     let Some(stream) = newest_device_stream(request) else {
-        acquire_host(request, Access::Overwrite)?;
-        let _write = mark_host_written(request, Access::Overwrite);
+        acquire_host(request)?;
+        let _write = mark_host_written(request);
         write_on_host(request, &value);
         return Ok(());
     };
@@ -49,11 +48,11 @@ pub(crate) fn write_element_on(request: &Request<'_>, stream: &Stream, value: By
     if request.is_empty() {
         return Ok(());
     }
-    let acquired = acquire_on(request, stream, Access::Overwrite, &mut Dependencies::new())?;
+    let acquired = acquire_on(request, stream, &mut Dependencies::new())?;
     let fill = Fill { value, loss: FailureKind::Contents, operation: "set of" };
     let position = queue_fill(request, stream, &acquired, fill)?;
-    mark(request, stream, acquired, Access::Overwrite, UseEnd::at(position));
-    request.record_access(Some(stream.device_ref()), Access::Overwrite);
+    mark(request, stream, acquired, UseEnd::at(position));
+    request.record_access(Some(stream.device_ref()));
     notify_watchers();
     Ok(())
 }
@@ -69,7 +68,7 @@ fn overwrite_on_host(request: &Request<'_>) -> Option<HostWrite> {
     storage.publish(&state);
     is_written.then(|| {
         before_host_write(storage, request.selection, &state);
-        request.record_access(None, Access::Overwrite);
+        request.record_access(None);
         state.begin_host_write(request.selection)
     })
 }
@@ -170,7 +169,7 @@ pub(crate) fn read_element(request: &Request<'_>) -> Result<Option<Bytes>> {
 }
 
 fn read_on_host(request: &Request<'_>) -> Result<Bytes> {
-    acquire_host(request, Access::Read)?;
+    acquire_host(request)?;
     let memory_order = request.storage.memory_order();
     let len_bytes = request.selection.len_bytes(memory_order) as usize;
     let mut value = Bytes::from_elem(0, len_bytes);
@@ -277,7 +276,8 @@ mod tests {
         let storage = Storage::new::<u32>(memory_order, &[4], Origin::Host(buffer), site);
         let second = Region::new(&[Span::single(1)]);
         let selection = Selection::Boxes(SmallVec::from_iter([second]));
-        let request = Request::new(&storage, &selection, Cause::Explicit, "set", site);
+        let request =
+            Request::new(&storage, &selection, Access::Overwrite, Cause::Explicit, "set", site);
         let is_overwritten = |request: &Request<'_>| {
             undisturbed(|| {
                 storage.lock().reconcile(storage.memory_order());

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering, fence};
 
 use super::copy_out::{CallerWaits, CopyOut, wait_for_arrival};
 use super::snapshot::{SnapshotCall, snapshot_to};
-use crate::audit::{Cause, Direction};
+use crate::audit::Direction;
 use crate::device::{Device, Stream};
 use crate::error::Result;
 use crate::storage::StaleOrigin;
@@ -153,11 +153,11 @@ pub(crate) fn copy_from_host(
     site: CallSite,
 ) -> Result<()> {
     let selection = to.selection();
-    let request = Request::new(to.storage, &selection, Cause::Explicit, "copy_from_host", site);
+    let request = to.request(&selection, Access::Overwrite, "copy_from_host", site);
     if request.is_empty() {
         return Ok(());
     }
-    to.with_units(from.view, |to, view| {
+    to.with_units(from.view, to.is_divided(), |to, view| {
         let from = LentView { view, ..*from };
         report_after(|| upload_all(&request, to.view, &from, stream))
     })
@@ -170,7 +170,7 @@ fn upload_all(
     from: &LentView<'_>,
     stream: &Stream,
 ) -> Result<()> {
-    let acquired = acquire_on(request, stream, Access::Overwrite, &mut Dependencies::new())?;
+    let acquired = acquire_on(request, stream, &mut Dependencies::new())?;
     let lease = from.lease(stream.device_ref(), request.site);
     let bytes_max = operation_bytes_max(&*lease.memory, stream.device_ref());
     let chunks = request.storage.memory_order().split_regions(&request.regions(), bytes_max);
@@ -256,7 +256,7 @@ impl Upload<'_> {
         if let Some((_, position)) = &lease.queued {
             let part = Selection::Boxes(written);
             let request = request.of(if outcome.is_ok() { request.selection } else { &part });
-            mark(&request, stream, acquired, Access::Overwrite, UseEnd::at(*position));
+            mark(&request, stream, acquired, UseEnd::at(*position));
             let bytes = request.selection.len_bytes(request.storage.memory_order());
             let lent_hash = lent_hash(|| lease.memory.unbroken(bytes));
             let moved = Moved { lent_hash, ..Moved::at(*position, Direction::ToDevice, bytes) };
@@ -303,7 +303,7 @@ pub(crate) fn copy_to_host(
 ) -> Result<()> {
     let operation = "copy_to_host_into";
     let selection = from.selection();
-    let request = Request::new(from.storage, &selection, Cause::Explicit, operation, site);
+    let request = from.request(&selection, Access::Read, operation, site);
     if scope::is_in_body() {
         return Err(request.inside_kernel("a copy to the host"));
     }

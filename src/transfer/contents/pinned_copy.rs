@@ -2,7 +2,6 @@
 //! accesses that memory itself, after the call: each copy is a use of both arrays.
 
 use super::lent::parts_of;
-use crate::audit::Cause;
 use crate::device::Stream;
 use crate::error::Result;
 use crate::storage::{StateGuard, Storage};
@@ -30,13 +29,13 @@ pub(crate) fn copy_from_pinned(
 ) -> Result<bool> {
     let operation = "copy_from_pinned";
     let (selection, read) = (to.selection(), from.selection());
-    let request = Request::new(to.storage, &selection, Cause::Explicit, operation, site);
-    let source = Request::new(from.storage, &read, Cause::Explicit, operation, site);
+    let request = to.request(&selection, Access::Overwrite, operation, site);
+    let source = from.request(&read, Access::Read, operation, site);
     if request.is_empty() || !is_pinned(from.storage, stream) {
         return Ok(false);
     }
-    acquire_host(&source, Access::Read)?;
-    let acquired = acquire_on(&request, stream, Access::Overwrite, &mut Dependencies::new())?;
+    acquire_host(&source)?;
+    let acquired = acquire_on(&request, stream, &mut Dependencies::new())?;
     let copy = ArrayCopy {
         stream,
         operation: "copy to",
@@ -44,7 +43,6 @@ pub(crate) fn copy_from_pinned(
         depends: Dependencies::new(),
         acquired: (&request, acquired),
         locked: (&source, from.storage.lock(), Location::HOST),
-        writes_locked: false,
     };
     let is_queued = copy.run()?;
     run_deferred();
@@ -73,7 +71,7 @@ pub(crate) fn snapshot_to_pinned(
     call: CopyCall<'_>,
 ) -> Result<ReadAt> {
     let read = from.selection();
-    let source = Request::new(from.storage, &read, Cause::Explicit, call.operation, call.site);
+    let source = from.request(&read, Access::Read, call.operation, call.site);
     if source.is_empty() {
         return Ok(ReadAt::Elsewhere);
     }
@@ -131,13 +129,13 @@ pub(crate) fn copy_to_pinned(
     CopyCall { operation, site }: CopyCall<'_>,
 ) -> Result<bool> {
     let (selection, read) = (to.selection(), from.selection());
-    let request = Request::new(to.storage, &selection, Cause::Explicit, operation, site);
-    let source = Request::new(from.storage, &read, Cause::Explicit, operation, site);
+    let request = to.request(&selection, Access::Overwrite, operation, site);
+    let source = from.request(&read, Access::Read, operation, site);
     if request.is_empty() || !is_pinned(to.storage, stream) {
         return Ok(false);
     }
     let mut depends = Dependencies::new();
-    let acquired = acquire_on(&source, stream, Access::Read, &mut depends)?;
+    let acquired = acquire_on(&source, stream, &mut depends)?;
     let boxes = boxes(&request, to, from);
     let state = request.lock_for_write(stream, &request.regions())?;
     let copy = ArrayCopy {
@@ -147,7 +145,6 @@ pub(crate) fn copy_to_pinned(
         depends,
         acquired: (&source, acquired),
         locked: (&request, state, Location::HOST),
-        writes_locked: true,
     };
     let is_queued = copy.run()?;
     run_deferred();
@@ -162,7 +159,9 @@ fn is_pinned(storage: &Storage, stream: &Stream) -> bool {
 
 /// The copies between two views, in units of the destination's memory order.
 fn boxes(request: &Request<'_>, to: StoredView<'_>, from: StoredView<'_>) -> Boxes {
-    to.with_units(from.view, |to, from| parts_of(request, &request.regions(), to.view, from))
+    to.with_units(from.view, to.is_divided(), |to, from| {
+        parts_of(request, &request.regions(), to.view, from)
+    })
 }
 
 impl<'a> Request<'a> {

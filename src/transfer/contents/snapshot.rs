@@ -5,7 +5,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::copy_out::{CallerWaits, CopyOut, DeviceParts, Newest, len_bytes};
-use crate::audit::{self, Cause, Discarded};
+use crate::audit::{self, Discarded};
 use crate::device::Stream;
 use crate::error::{Error, Result};
 use crate::storage::HostBuffer;
@@ -93,7 +93,7 @@ pub(super) fn snapshot_to(
     if part.storage.memory_order().is_empty() {
         return Ok(());
     }
-    part.with_units(to, |part, to| snapshot_units(part, copies, to, call))
+    part.with_units(to, part.is_divided(), |part, to| snapshot_units(part, copies, to, call))
 }
 
 /// As [`snapshot_to`], for views in units of the memory order.
@@ -106,8 +106,7 @@ fn snapshot_units(
     let StoredView { storage, view, element_bytes } = part;
     let memory_order = storage.memory_order();
     let selection = part.selection();
-    let request =
-        Request::new(storage, &selection, Cause::Explicit, operation, site).ahead_of_use();
+    let request = part.request(&selection, Access::Read, operation, site).ahead_of_use();
     let unit_bytes = u64::from(element_bytes);
     // All parts from one device are one copy.
     let mut device_parts: SmallVec<[DeviceParts; 1]> = SmallVec::new();
@@ -153,7 +152,7 @@ fn sources(request: &Request<'_>) -> Result<Vec<(Source, Region)>> {
 
 impl CopyOut {
     fn copy_from_host(&mut self, request: &Request<'_>, copies: &[CopyBox]) -> Result<()> {
-        acquire_host(request, Access::Read)?;
+        acquire_host(request)?;
         self.host_bytes += len_bytes(copies);
         for copy in copies {
             // SAFETY: the copies of `Strided` stay within the host memory and the destination. The

@@ -15,7 +15,6 @@ use crate::transfer::access::request::Request;
 use resident_backend::{
     Address, BackendError, CopyWork, Dependencies, FailureKind, Memory, Position,
 };
-use resident_core::Access;
 use resident_core::coherence::Location;
 use resident_core::ordering::UseEnd;
 
@@ -33,11 +32,14 @@ pub(in crate::transfer) struct ArrayCopy<'c> {
     /// Dropped before `acquired`, whose drop locks its array.
     pub(in crate::transfer) locked: (&'c Request<'c>, StateGuard<'c>, Location),
     pub(in crate::transfer) acquired: (&'c Request<'c>, Acquired<'c>),
-    /// Whether the array whose lock is held is overwritten, and not read.
-    pub(in crate::transfer) writes_locked: bool,
 }
 
 impl ArrayCopy<'_> {
+    /// Whether the array whose lock is held is overwritten, and not read.
+    fn writes_locked(&self) -> bool {
+        self.locked.0.access.writes()
+    }
+
     /// Queues the copy and records it as a use of both arrays. Returns `false` if the array whose
     /// lock is held has no memory on the host.
     pub(in crate::transfer) fn run(mut self) -> Result<bool> {
@@ -61,7 +63,7 @@ impl ArrayCopy<'_> {
         let ((own, acquired), (other, state, location)) = (&self.acquired, &self.locked);
         let (here, there) = (Memory::Device(acquired.address), memory_at(state, *location)?);
         let (to, source, destination) =
-            if self.writes_locked { (*other, here, there) } else { (*own, there, here) };
+            if self.writes_locked() { (*other, here, there) } else { (*own, there, here) };
         let boxes = std::mem::take(&mut self.boxes);
         Some(Box::new(CopyWork {
             loss: FailureKind::Contents,
@@ -72,26 +74,27 @@ impl ArrayCopy<'_> {
     }
 
     fn refused(self, error: &BackendError) -> Error {
+        let writes_locked = self.writes_locked();
         let ((own, acquired), (other, state, location)) = (self.acquired, self.locked);
         drop(state);
         let (to, location) =
-            if self.writes_locked { (other, location) } else { (own, acquired.location) };
+            if writes_locked { (other, location) } else { (own, acquired.location) };
         to.write_error(self.stream, location, "copying to", error)
     }
 
     /// Records the copy. `device` has the copy of the array whose lock is held, unless the host has
     /// it.
     fn record(self, device: Option<&Device>, position: Position) {
-        let Self { stream, writes_locked, .. } = self;
+        let (stream, writes_locked) = (self.stream, self.writes_locked());
         let ((own, acquired), (other, mut state, location)) = (self.acquired, self.locked);
         if writes_locked {
             record_host_write(other, &mut state, stream, position);
         } else {
-            other.record_use(&mut state, location, Access::Read, stream, UseEnd::at(position));
+            other.record_use(&mut state, location, stream, UseEnd::at(position));
             other.storage.publish(&state);
         }
         if device.is_some() {
-            other.record_access(device, Access::Read);
+            other.record_access(device);
         }
         drop(state);
         let copied = match device {
@@ -107,10 +110,9 @@ impl ArrayCopy<'_> {
             let (moved, since) = (Moved::at(position, direction, bytes), StaleOrigin::Unreported);
             count(own, &mut own.storage.lock(), moved, device, stream, since);
         }
-        let access = if writes_locked { Access::Read } else { Access::Overwrite };
-        mark(own, stream, acquired, access, UseEnd::at(position));
+        mark(own, stream, acquired, UseEnd::at(position));
         if device.is_some() {
-            own.record_access(Some(stream.device_ref()), access);
+            own.record_access(Some(stream.device_ref()));
         }
     }
 }
@@ -132,9 +134,9 @@ fn record_host_write(
 ) {
     // The host waits for the copy, not for later work of the stream.
     stream.ensure_event_at_tail();
-    let (host, access) = (state.host_location(), Access::Overwrite);
-    request.record_use(state, host, access, stream, UseEnd::at(position));
-    request.record_write(state, host, access);
+    let host = state.host_location();
+    request.record_use(state, host, stream, UseEnd::at(position));
+    request.record_write(state, host);
     state.note_host_memory_write();
     state.note_use(UseKind::Write, request.selection);
     before_queued_write(request.storage);

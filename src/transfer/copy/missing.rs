@@ -52,20 +52,15 @@ enum Step {
 /// The elements of one access that its destination does not have.
 pub(in crate::transfer) struct Missing<'r, 's> {
     request: &'r Request<'s>,
-    access: Access,
     destination: Destination<'r>,
     pipeline: Pipeline,
     awaited: AwaitedGuards,
 }
 
 impl<'r, 's> Missing<'r, 's> {
-    pub(in crate::transfer) fn of(
-        request: &'r Request<'s>,
-        access: Access,
-        destination: Destination<'r>,
-    ) -> Self {
+    pub(in crate::transfer) fn of(request: &'r Request<'s>, destination: Destination<'r>) -> Self {
         let (pipeline, awaited) = (Pipeline::default(), AwaitedGuards::default());
-        Self { request, access, destination, pipeline, awaited }
+        Self { request, destination, pipeline, awaited }
     }
 
     /// Queues the copies, one batch after the other. After each step the state is examined again,
@@ -92,7 +87,7 @@ impl<'r, 's> Missing<'r, 's> {
                 }
                 Step::CopyToHost(selection) => {
                     drop(state);
-                    acquire_host(&request.of(&selection), Access::Read)?;
+                    acquire_host(&request.of(&selection).reading())?;
                 }
                 Step::Copy(Batch { copies, is_last }) => {
                     self.pipeline.inquiry();
@@ -138,7 +133,7 @@ impl<'r, 's> Missing<'r, 's> {
                 return Ok(Step::EndOf(pending));
             }
         }
-        let is_missing = request.is_missing(state, location, self.access);
+        let is_missing = request.is_missing(state, location);
         if !is_missing && is_to_host {
             return request.allocate_host(state).map(|()| Step::Nothing);
         }
@@ -261,20 +256,20 @@ impl Request<'_> {
 
 /// Acquires the elements on the host: waits until they are valid there and no conflicting use is
 /// pending.
-pub(crate) fn acquire_host(request: &Request<'_>, access: Access) -> Result<()> {
+pub(crate) fn acquire_host(request: &Request<'_>) -> Result<()> {
     if request.is_empty() {
         return Ok(());
     }
     let mut awaited = AwaitedGuards::default();
     loop {
-        let copies = copy_to_host(request, access, Queueing::Awaited)?;
+        let copies = copy_to_host(request, Queueing::Awaited)?;
         let pending = {
             let mut state = request.storage.lock();
-            let marks = request.uses_to_end(&mut state, access);
+            let marks = request.uses_to_end(&mut state);
             let pending = awaited.ends_of(&state, &marks);
-            if pending.is_empty() && is_acquired_on_host(request, &mut state, access) {
-                if access != Access::Overwrite {
-                    request.record_access(None, Access::Read);
+            if pending.is_empty() && is_acquired_on_host(request, &mut state) {
+                if request.access != Access::Overwrite {
+                    request.reading().record_access(None);
                 }
                 break;
             }
@@ -293,11 +288,11 @@ pub(crate) fn acquire_host(request: &Request<'_>, access: Access) -> Result<()> 
 
 /// Removes the uses that have completed, and returns whether the elements can be accessed. `false`
 /// means that a copy has failed meanwhile, so that the elements are stale again.
-fn is_acquired_on_host(request: &Request<'_>, state: &mut ArrayState, access: Access) -> bool {
+fn is_acquired_on_host(request: &Request<'_>, state: &mut ArrayState) -> bool {
     state.retire_host_uses(request.storage.memory_order(), request.selection);
     state.note_host_read(request.selection);
     request.storage.publish(state);
-    !request.is_missing(state, state.host_location(), access) && !state.has_new_failures()
+    !request.is_missing(state, state.host_location()) && !state.has_new_failures()
 }
 
 /// The first failure of a copy that this call queued. A failure of the work that wrote the source
@@ -314,19 +309,15 @@ fn first_own_failure(queued: &Queued) -> Option<(&Stream, Arc<FailureRecord>)> {
 /// the contents are on its device.
 pub(crate) fn prefetch_host(request: &Request<'_>, stream: Option<&Stream>) -> Result<()> {
     let request = request.ahead_of_use();
-    copy_to_host(&request, Access::Read, Queueing::Ahead(stream)).map(drop)
+    copy_to_host(&request, Queueing::Ahead(stream)).map(drop)
 }
 
 /// Queues the copies to the host that an access needs.
-fn copy_to_host(
-    request: &Request<'_>,
-    access: Access,
-    queueing: Queueing<'_>,
-) -> Result<QueuedCopies> {
+fn copy_to_host(request: &Request<'_>, queueing: Queueing<'_>) -> Result<QueuedCopies> {
     if request.is_empty() {
         return Ok(QueuedCopies::default());
     }
-    let mut missing = Missing::of(request, access, Destination::Host(queueing));
+    let mut missing = Missing::of(request, Destination::Host(queueing));
     let outcome = missing.copy().map(drop);
     let copies = missing.close();
     outcome.map(|()| copies)
@@ -334,11 +325,11 @@ fn copy_to_host(
 
 impl Request<'_> {
     /// The uses of the host memory that must end before an access of the host.
-    pub(in crate::transfer) fn uses_to_end(&self, state: &mut ArrayState, access: Access) -> Marks {
+    pub(in crate::transfer) fn uses_to_end(&self, state: &mut ArrayState) -> Marks {
         if state.is_host_mapped() {
             state.close_dropped_reads();
         }
-        self.conflicts(state, state.host_location(), access)
+        self.conflicts(state, state.host_location(), self.access)
     }
 
     /// Blocks until queued work has completed. The caller holds no lock.

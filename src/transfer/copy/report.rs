@@ -9,7 +9,6 @@ use crate::transfer::access::request::Request;
 use resident_backend::call_site::CallSite;
 use resident_backend::sync;
 use resident_backend::{DeviceKind, Position};
-use resident_core::Access;
 use resident_core::coherence::{Location, Region};
 use resident_core::layout::{MemoryOrder, Selection};
 
@@ -146,8 +145,8 @@ pub(in crate::transfer) fn count(
 impl Request<'_> {
     /// Records for captures an access that is no launch, on a device or on the host.
     #[inline]
-    pub(in crate::transfer) fn record_access(&self, device: Option<&Device>, access: Access) {
-        let Self { storage, selection, site, .. } = *self;
+    pub(in crate::transfer) fn record_access(&self, device: Option<&Device>) {
+        let Self { storage, selection, access, site, .. } = *self;
         let is_whole = matches!(selection, Selection::Whole);
         audit::record_access(|| Accessed { storage, device, access, is_whole, site });
     }

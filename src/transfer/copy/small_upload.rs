@@ -4,7 +4,7 @@ use super::report::{Moved, all_stale_since, count};
 use crate::audit::{self, Direction};
 use crate::device::Stream;
 use crate::error::Result;
-use crate::storage::{CopyPlace, StateGuard, Storage, UseKind};
+use crate::storage::{CopyPlace, StateGuard, UseKind};
 use crate::transfer::access::request::Request;
 use resident_backend::StagedBytes;
 use resident_core::Access;
@@ -17,10 +17,10 @@ use resident_core::ordering::Mark;
 /// No claim is needed: the state is examined again under the lock under which the copy is queued.
 /// If another thread has uploaded the array meanwhile, only the staged bytes are dropped.
 pub(in crate::transfer) fn upload_small<'a>(
-    storage: &'a Storage,
-    request: &Request<'_>,
+    request: &Request<'a>,
     stream: &Stream,
 ) -> Result<Option<StateGuard<'a>>> {
+    let storage = request.storage;
     let len_bytes = storage.memory_order().len_bytes();
     if len_bytes == 0 || !stream.queue().may_stage(len_bytes) {
         return Ok(None);

@@ -33,7 +33,7 @@ pub(crate) fn release_on(request: &Request<'_>, device: &Device) -> Result<()> {
         let only_there = regions_not_on_host(storage, &state, location);
         if !only_there.is_empty() {
             drop(state);
-            acquire_host(&request.of(&Selection::Boxes(only_there)), Access::Read)?;
+            acquire_host(&request.of(&Selection::Boxes(only_there)))?;
             continue;
         }
         // Copies of these elements to the host may still fail. No guard makes any.

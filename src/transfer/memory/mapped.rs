@@ -17,7 +17,6 @@ use resident_backend::{
     Address, AdviceChange, BackendError, Dependencies, HostMemory, ManagedRange, MemoryAdvice,
     PinnedOptions, PrefetchTarget,
 };
-use resident_core::Access;
 use resident_core::ordering::{UseEnd, Uses};
 
 /// Allocates mapped memory, all zeros, for a new array. It stays until the array drops.
@@ -36,7 +35,7 @@ pub(crate) fn allocate_mapped(
     request.map_host(device, address, Arc::new(host))?;
     let mut state = request.storage.lock();
     let host = state.host_location();
-    request.record_write(&mut state, host, Access::Overwrite);
+    request.record_write(&mut state, host);
     Ok(())
 }
 
@@ -66,12 +65,12 @@ pub(crate) fn prefetch_managed(
     if request.is_empty() {
         return Ok(());
     }
-    let acquired = acquire_on(request, stream, Access::Read, &mut Dependencies::new())?;
+    let acquired = acquire_on(request, stream, &mut Dependencies::new())?;
     let managed = ManagedRange { address: acquired.address, len_bytes: request.len_bytes() };
     let position = stream.queue().prefetch(managed, to);
     let position =
         position.map_err(|error| request.call_error(stream.device_ref(), "prefetching", &error))?;
-    mark(request, stream, acquired, Access::Read, UseEnd::at(position));
+    mark(request, stream, acquired, UseEnd::at(position));
     Ok(())
 }
 
@@ -110,7 +109,7 @@ pub(crate) fn map_lent(request: &Request<'_>, device: &Device) -> Result<()> {
     request.map_host(device, address, Arc::clone(&host))?;
     let mut state = request.storage.lock();
     let location = state.host_location();
-    request.record_write(&mut state, location, Access::Overwrite);
+    request.record_write(&mut state, location);
     Ok(())
 }
 

@@ -12,7 +12,6 @@ use crate::transfer::copy::report::report_after;
 use resident_backend::call_site::CallSite;
 use resident_backend::unwinding::abort_on_unwind;
 use resident_backend::{BackendError, BackendErrorKind, HostMemory, PinnedOptions, scope};
-use resident_core::Access;
 use resident_core::coherence::Content;
 use resident_core::layout::Selection;
 
@@ -130,7 +129,7 @@ fn take_back(request: &Request<'_>) -> Result<()> {
         }
         brought = bring_to_host(request);
     }
-    let outcome = brought.and_then(|()| acquire_host(request, Access::ReadWrite));
+    let outcome = brought.and_then(|()| acquire_host(request));
     wait_for_host_uses(request);
     request.unmap_lent();
     let host = request.storage.lock().host.take();
@@ -151,7 +150,7 @@ fn bring_to_host(request: &Request<'_>) -> Result<()> {
     if newer.is_empty() {
         return Ok(());
     }
-    acquire_host(&request.of(&Selection::Boxes(newer)), Access::Read)
+    acquire_host(&request.of(&Selection::Boxes(newer)).reading())
 }
 
 /// The regions that have contents, but not on the host.
@@ -173,7 +172,7 @@ fn wait_for_host_uses(request: &Request<'_>) {
         let pending = {
             let mut state = request.storage.lock();
             state.reconcile(request.storage.memory_order());
-            let marks = request.uses_to_end(&mut state, Access::Overwrite);
+            let marks = request.uses_to_end(&mut state);
             ends_of(&state, &marks)
         };
         if !is_any_left(&pending, request.site) {

@@ -78,6 +78,7 @@ mod tests {
     use crate::storage::{HostBuffer, Origin, Storage};
     use crate::transfer::access::request::{Regions, Request};
     use resident_backend::call_site::call_site;
+    use resident_core::Access;
     use resident_core::layout::{MemoryOrder, Selection};
 
     const LEN: usize = 2 * CHUNK_BYTES_MAX as usize;
@@ -89,7 +90,8 @@ mod tests {
         let (site, origin) = (call_site(), Origin::Host(new_memory()));
         let storage = Arc::new(Storage::new::<u8>(memory_order, &[LEN], origin, site));
         let _watch = WatchCore::begin(&storage, 1, site);
-        let request = Request::new(&storage, &Selection::Whole, Cause::Watch, "a watch", site);
+        let request =
+            Request::new(&storage, &Selection::Whole, Access::Read, Cause::Watch, "a watch", site);
         let regions = Regions::from_iter([storage.memory_order().whole()]);
         let (memory, mut copy) = (new_memory(), HostCopy::default());
         let mut has_more =

@@ -136,7 +136,14 @@ impl Turn<'_> {
     /// the turn is given back.
     pub(super) fn take(&mut self) -> Result<Taken> {
         let Some(storage) = self.array.upgrade() else { return Ok(Taken::Over) };
-        let request = Request::new(&storage, &Selection::Whole, Cause::Watch, "a watch", self.site);
+        let request = Request::new(
+            &storage,
+            &Selection::Whole,
+            Access::Read,
+            Cause::Watch,
+            "a watch",
+            self.site,
+        );
         let failures = Inquiry::begin();
         loop {
             let looked = self.look(&request);
