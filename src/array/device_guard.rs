@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 use ndarray::Dimension;
 
-use super::layout::{Layout, element_bytes};
+use super::layout::Layout;
 #[cfg(feature = "nccl")]
 use crate::audit::Cause;
 use crate::device::{Device, Stream};
@@ -234,7 +234,7 @@ impl<T, D: Dimension> DeviceMut<'_, T, D> {
     /// drops without further work.
     pub(crate) fn may_fail(&self, site: CallSite) -> Result<()> {
         let DevicePart { storage, layout, .. } = &self.part;
-        layout.with_selection(storage.memory_order(), element_bytes::<T>(), |selection| {
+        layout.stored_in::<T>(storage).with_selection(|selection| {
             let request =
                 Request::new(storage, selection, Access::ReadWrite, Cause::Gpu, "nccl", site);
             transfer::close_fallible_guard(&request, self.part.stream_ref(), self.location)
@@ -246,7 +246,7 @@ impl<T, D: Dimension> Drop for DeviceMut<'_, T, D> {
     #[inline]
     fn drop(&mut self) {
         let DevicePart { storage, layout, stream_id, .. } = &self.part;
-        layout.with_selection(storage.memory_order(), element_bytes::<T>(), |selection| {
+        layout.stored_in::<T>(storage).with_selection(|selection| {
             transfer::close_guard(storage, selection, *stream_id, self.location);
         });
     }

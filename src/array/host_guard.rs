@@ -12,7 +12,7 @@ use ndarray::{
 };
 
 use super::adopt;
-use super::layout::{Layout, element_bytes};
+use super::layout::Layout;
 use crate::element::Element;
 use crate::storage::{HostWrite, Storage};
 use resident_backend::HostMemory;
@@ -92,8 +92,8 @@ impl<T: Element, D: Dimension> HostRef<'_, T, D> {
 
     fn owned_form(&self) -> Option<ManuallyDrop<Array<T, D>>> {
         let whole = Layout::new(self.view.raw_dim(), self.view.strides(), 0);
-        let is_whole = whole.is_whole(self.storage.memory_order(), element_bytes::<T>())
-            && self.storage.has_elements::<T>();
+        let is_whole =
+            whole.stored_in::<T>(self.storage).is_whole() && self.storage.has_elements::<T>();
         if whole.is_broadcast() || !is_whole {
             return None;
         }

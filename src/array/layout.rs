@@ -7,7 +7,9 @@ use ndarray::{
     SliceArg, SliceInfoElem, StrideShape,
 };
 
-use resident_core::layout::{MemoryOrder, Selection, Strided};
+use crate::storage::Storage;
+use crate::transfer::StoredView;
+use resident_core::layout::Strided;
 
 /// A view of an array's memory. Strides are ndarray's: an `isize` kept in a `usize`.
 #[derive(Clone, Copy, Debug)]
@@ -104,30 +106,10 @@ impl<D: Dimension> Layout<D> {
         Strided { shape: self.shape(), strides: self.strides(), offset: self.offset }
     }
 
-    /// The elements of this view of an array, which have this size.
-    pub(crate) fn selection(&self, memory_order: &MemoryOrder, element_bytes: u32) -> Selection {
-        memory_order.select(&self.strided(), element_bytes)
-    }
-
-    /// Whether this view covers an array, given the size of the view's elements.
+    /// This view of an array, whose elements are of type `T`.
     #[inline]
-    pub(crate) fn is_whole(&self, memory_order: &MemoryOrder, element_bytes: u32) -> bool {
-        self.strided().distinct_len() * u64::from(element_bytes) == memory_order.len_bytes()
-    }
-
-    /// Calls `serve` with a reference to the selection, which takes more than 150 bytes and so is
-    /// not returned by value.
-    #[inline]
-    pub(crate) fn with_selection<R>(
-        &self,
-        memory_order: &MemoryOrder,
-        element_bytes: u32,
-        serve: impl FnOnce(&Selection) -> R,
-    ) -> R {
-        if self.is_whole(memory_order, element_bytes) {
-            return serve(&Selection::Whole);
-        }
-        serve(&self.selection(memory_order, element_bytes))
+    pub(crate) fn stored_in<'s, T>(&'s self, storage: &'s Storage) -> StoredView<'s> {
+        StoredView { storage, view: self.strided(), element_bytes: element_bytes::<T>() }
     }
 
     pub(crate) fn with_offset(mut self, offset: usize) -> Self {

@@ -2,7 +2,6 @@
 
 use ndarray::{Dimension, SliceArg, SliceInfoElem};
 
-use super::layout::element_bytes;
 use super::rearrange::in_range;
 use super::view::{Coherent, DeviceViewMut, SmartViewMut, View};
 use crate::element::Element;
@@ -74,9 +73,7 @@ macro_rules! multi_slice {
                     in_range(storage, layout.check_slice(self.$index.as_ref()));
                     layout.slice(&self.$index)
                 },)+);
-                let memory_order = storage.memory_order();
-                let bytes = element_bytes::<T>();
-                let selections = [$(layouts.$index.selection(memory_order, bytes)),+];
+                let selections = [$(layouts.$index.stored_in::<T>(storage).selection()),+];
                 assert_disjoint(storage, &selections, &[$(self.$index.as_ref()),+]);
                 ($(View::new(storage, home, layouts.$index),)+)
             }

@@ -17,10 +17,10 @@ use crate::transfer::{
     self, CallerWaits, CopyCall, Opened, ReadAt, Request, SnapshotCall, StoredView, Target,
 };
 use resident_backend::call_site::CallSite;
-use resident_backend::{Address, Bytes, Dependencies};
+use resident_backend::{Address, Bytes, Dependencies, failure};
 use resident_core::Access;
 use resident_core::coherence::{Content, Location, Undefined};
-use resident_core::layout::{Selection, Strided};
+use resident_core::layout::Strided;
 use resident_core::ordering::UseEnd;
 
 /// A part of an array, borrowed for `'a`. Methods that write need an exclusive borrow: only `&mut
@@ -58,30 +58,17 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
         site: CallSite,
         serve: impl FnOnce(&Request<'_>) -> R,
     ) -> R {
-        let memory_order = self.storage.memory_order();
-        self.layout.with_selection(memory_order, element_bytes::<T>(), |selection| {
+        self.stored_view().with_selection(|selection| {
             serve(&Request::new(self.storage, selection, access, cause, operation, site))
         })
     }
 
     #[inline]
-    fn is_whole(&self) -> bool {
-        self.layout.is_whole(self.storage.memory_order(), element_bytes::<T>())
-    }
-
-    pub(super) fn selection(&self) -> Selection {
-        self.layout.selection(self.storage.memory_order(), element_bytes::<T>())
-    }
-
     pub(super) fn stored_view(&self) -> StoredView<'l>
     where
         'a: 'l,
     {
-        StoredView {
-            storage: self.storage,
-            view: self.layout.strided(),
-            element_bytes: element_bytes::<T>(),
-        }
+        self.layout.stored_in::<T>(self.storage)
     }
 
     /// Whether a device accesses the array's host memory itself.
@@ -154,7 +141,7 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
     /// `None` for a device without a copy.
     fn expect_newest(&self, location: Option<Location>, changed: &str) -> Result<()> {
         let memory_order = self.storage.memory_order();
-        let selection = self.selection();
+        let selection = self.stored_view().selection();
         if memory_order.is_empty() || selection.is_empty() {
             return Ok(());
         }
@@ -186,7 +173,10 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
     where
         'a: 'g,
     {
-        let known = if self.is_whole() { self.storage.reader_address(stream.id().0) } else { None };
+        let is_whole = self.stored_view().is_whole();
+        let published = &self.storage.published;
+        let known =
+            if is_whole { published.reader_address(stream.id().0, failure::epoch()) } else { None };
         let (base, read) = match known {
             Some(base) => (base, None),
             None => self.bring_to_device(stream, site)?,
@@ -561,7 +551,7 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
 
     pub(super) fn residency(&self) -> Residency {
         let memory_order = self.storage.memory_order();
-        let selection = self.selection();
+        let selection = self.stored_view().selection();
         let state = self.storage.lock();
         let validities = state.validities_of(memory_order, &selection);
         let devices = state

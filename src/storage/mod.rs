@@ -29,7 +29,7 @@ use crate::memory_use::Owner;
 #[cfg(any(feature = "cuda", feature = "dlpack"))]
 use resident_backend::Address;
 use resident_backend::call_site::CallSite;
-use resident_backend::{AutomaticName, Bytes, HostMemory, Label, LabelText, failure};
+use resident_backend::{AutomaticName, Bytes, HostMemory, Label, LabelText};
 use resident_core::coherence::{Coherence, Location};
 use resident_core::layout::MemoryOrder;
 
@@ -41,8 +41,7 @@ mod atomics {
 #[cfg(test)]
 pub(crate) use array_state::failures::undisturbed;
 pub(crate) use array_state::{
-    ArrayState, Claim, CopyPlace, DeviceCopy, MemoryClaim, OpenRead, StaleOrigin, UseKind,
-    wait_for_claim,
+    ArrayState, Claim, DeviceCopy, MemoryClaim, OpenRead, StaleOrigin, UseKind, wait_for_claim,
 };
 pub(crate) use forget_failures::forget_failures;
 pub(crate) use host::{HostBuffer, HostHome, zeroed_vec};
@@ -270,23 +269,6 @@ impl Storage {
         self.published.set_host_ready(state.is_host_ready());
     }
 
-    /// The device address of the whole array, if `stream` is already published as its reader.
-    #[inline]
-    pub(crate) fn reader_address(&self, stream: u64) -> Option<u64> {
-        self.published.reader_address(stream, failure::epoch())
-    }
-
-    /// Publishes a reader to the fast path, if a slot is free. Called with the lock held.
-    pub(crate) fn publish_reader(&self, state: &ArrayState, stream: u64, address: u64) {
-        self.published.publish_reader(state.failure_epoch(), stream, address);
-    }
-
-    /// Forgets all published readers before the array changes. Called with the lock held.
-    #[inline]
-    pub(crate) fn forget_readers(&self) {
-        self.published.forget_readers();
-    }
-
     /// Other code is handed the memory of the array's copy on its device, which may be host memory,
     /// and may hand it back to be taken over.
     #[cfg(feature = "dlpack")]
@@ -334,12 +316,6 @@ impl Storage {
     /// The array's name without quotes.
     pub(crate) fn name(&self) -> Arc<str> {
         Arc::clone(self.array_name().text())
-    }
-
-    /// How often the program gave the array a name.
-    #[inline]
-    pub(crate) fn times_named(&self) -> u32 {
-        self.published.times_named()
     }
 
     /// Whether the array's elements have this type: views may show a field of each element.

@@ -103,19 +103,15 @@ impl<'a> BoundArgument<'a> {
 impl<'a> BoundArray<'a> {
     /// An array bound to a sized parameter.
     #[inline(always)]
-    pub(super) fn sized(
-        StoredView { storage, view, element_bytes }: StoredView<'a>,
-        home: Option<&'a Device>,
-        access: Access,
-    ) -> Self {
-        let distinct_bytes = view.distinct_len() * u64::from(element_bytes);
+    pub(super) fn sized(stored: StoredView<'a>, home: Option<&'a Device>, access: Access) -> Self {
+        let StoredView { storage, view, element_bytes } = stored;
         Self {
             storage,
             view,
             element_bytes,
             home,
             len: view.len(),
-            is_whole: distinct_bytes == storage.memory_order().len_bytes(),
+            is_whole: stored.is_whole(),
             access,
             form: ArrayForm::Sized,
             is_c_contiguous: false,

@@ -29,7 +29,6 @@ use self::expected_waits::ExpectedWaits;
 pub(crate) use self::expected_waits::UseKind;
 pub(crate) use self::stale_log::StaleOrigin;
 use self::stream_table::StreamTable;
-pub(crate) use self::whole::CopyPlace;
 use self::whole_copies::{ArrayCopies, WholeCopies};
 use super::HostBuffer;
 use crate::device::Device;

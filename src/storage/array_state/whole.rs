@@ -2,64 +2,14 @@
 
 use super::ArrayState;
 use crate::device::Stream;
+use resident_backend::Position;
 use resident_backend::call_site::CallSite;
-use resident_backend::{Address, Position};
 use resident_core::Access;
 use resident_core::coherence::{Content, Location, Region};
 use resident_core::layout::MemoryOrder;
 use resident_core::ordering::{Mark, StreamKey, UseEnd};
 
-/// Where an array's copy on a device is.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct CopyPlace {
-    pub(crate) location: Location,
-    pub(crate) address: Address,
-}
-
 impl ArrayState {
-    /// The whole array on a stream's device, if `access` needs no copy there and only that stream
-    /// has conflicting uses; and its use that wrote the elements to read.
-    #[inline(always)]
-    pub(crate) fn ready_whole(
-        &self,
-        stream: &Stream,
-        access: Access,
-    ) -> Option<(CopyPlace, Option<Mark>)> {
-        if self.has_new_failures() {
-            return None;
-        }
-        let location = self.find_location(stream.device_ref())?;
-        let copy = self.device_copy(location);
-        let (address, uses) = (copy.address()?, copy.uses.uniform()?);
-        if !uses.conflicts_only_with(access, self.find_key(stream)?) {
-            return None;
-        }
-        let place = CopyPlace { location, address };
-        if access == Access::Overwrite {
-            return Some((place, None));
-        }
-        self.coherence.uniform()?.is_valid(location).then(|| (place, uses.writer()))
-    }
-
-    /// The copy on a stream's device, if the whole array is newest only on the host, in pageable
-    /// memory that no queued work uses, and if only that stream uses the copy.
-    pub(crate) fn ready_to_upload(&self, stream: &Stream) -> Option<CopyPlace> {
-        let device = stream.device_ref();
-        let location = self.find_location(device)?;
-        let copy = self.device_copy(location);
-        let (address, uses, key) = (copy.address()?, copy.uses.uniform()?, self.find_key(stream)?);
-        let is_newest_on_host =
-            self.coherence.uniform().is_some_and(|content| content.is_only_at(Location::HOST));
-        let is_ready = is_newest_on_host
-            && self.host.is_some()
-            && self.is_host_idle()
-            && !self.is_host_pinned_for(device.kind())
-            && !self.has_new_failures()
-            && !self.has_claim_at(location)
-            && uses.conflicts_only_with(Access::Overwrite, key);
-        is_ready.then_some(CopyPlace { location, address })
-    }
-
     /// Records queued work of `stream` on the whole array if only its uses change, and returns the
     /// stream's key. Otherwise changes nothing and returns `None`.
     pub(crate) fn record_whole(
@@ -141,11 +91,9 @@ mod tests {
     use super::ArrayState;
     use crate::device::Device;
     use resident_backend::call_site::call_site;
-    use resident_backend::{Address, Position};
     use resident_core::Access;
     use resident_core::coherence::{Coherence, Location, Region, Span};
     use resident_core::layout::MemoryOrder;
-    use resident_core::ordering::{Mark, UseEnd};
     use resident_embedded::Emulation;
 
     /// An array of four elements that is valid on the host and on a device.
@@ -180,32 +128,6 @@ mod tests {
         assert!(!state.become_only_holder(Location::HOST, call_site()));
         let content = state.coherence.uniform().expect("one content");
         assert!(content.is_valid(location) && content.is_valid(Location::HOST));
-    }
-
-    /// A use that another stream has completed keeps no later access from the fast path.
-    #[test]
-    fn completed_uses_of_another_stream_are_forgotten() {
-        let device = Device::cpu();
-        let (memory_order, mut state, location) = on_both(&device);
-        state.device_copy_mut(location).set_address(Some(Address(64)));
-        let [one, other] = [(); 2].map(|()| device.new_stream().expect("a stream"));
-        let [key, _] = [&one, &other].map(|stream| state.assign_key(stream));
-        let open = Mark::foreign(key, UseEnd::OPEN, Position::START);
-        let complete = Mark::lossless(key, UseEnd::at(Position::START));
-        for (mark, is_forgotten) in [(open, false), (complete, true)] {
-            let uses = state.uses_mut(location);
-            *uses = resident_core::ordering::Uses::default();
-            uses.record(&[4], None, Access::Overwrite, mark);
-            let is_ready = |state: &mut ArrayState| {
-                undisturbed(|| {
-                    state.reconcile(&memory_order);
-                    state.ready_whole(&other, Access::Read).is_some()
-                })
-            };
-            assert!(!is_ready(&mut state), "{mark:?}");
-            state.retire_device_uses(location);
-            assert_eq!(is_ready(&mut state), is_forgotten, "{mark:?}");
-        }
     }
 
     #[test]

@@ -1,13 +1,15 @@
-//! Converts errors of the coherence core or of a backend to errors that name the array.
+//! Converts errors of the coherence core or of a backend to errors that name the array, and records
+//! what a refused write leaves: a backend may make several driver calls for one piece of work, and
+//! refuse it after some of them.
 
 use std::sync::Arc;
 
-use super::request::Request;
-use crate::device::{self, Device};
+use super::request::{Regions, Request};
+use crate::device::{self, Device, Stream};
 use crate::error::{CalledAt, Error};
-use crate::storage::{ArrayState, Storage};
+use crate::storage::{ArrayState, Storage, UseKind, notify_watchers};
 use resident_backend::{BackendError, BackendErrorKind, FailureKind, FailureRecord};
-use resident_core::coherence::{Region, Span, Undefined, UndefinedRead};
+use resident_core::coherence::{Location, Region, Span, Undefined, UndefinedRead};
 use resident_core::layout::Selection;
 
 /// The error of a plan for bytes of which some have no contents.
@@ -97,6 +99,48 @@ impl Request<'_> {
             )
             .at(self.site),
         }
+    }
+
+    /// The error of a refused write of the elements at `location`. The caller holds no lock.
+    ///
+    /// If the work was refused after some of its driver calls, the elements there are a mixture of
+    /// old and new ones. Where they were valid, `location` becomes their only holder, since no
+    /// other copy has the mixture; the error counts the bytes. Elsewhere contents are as they were.
+    pub(in crate::transfer) fn write_error(
+        &self,
+        stream: &Stream,
+        location: Location,
+        doing: &str,
+        error: &BackendError,
+    ) -> Error {
+        let refused = self.call_error(stream.device_ref(), doing, error);
+        if !matches!(error.kind, BackendErrorKind::Partial { .. }) {
+            return refused;
+        }
+        let mut state = self.storage.lock();
+        let mixed = self.valid_regions(&state, location);
+        if mixed.is_empty() {
+            return refused.with_contents_unchanged();
+        }
+        let mixed = Selection::Boxes(mixed);
+        let request = self.of(&mixed);
+        request.record_write(&mut state, location);
+        state.note_use(UseKind::Write, &mixed);
+        drop(state);
+        notify_watchers();
+        refused
+    }
+
+    fn valid_regions(&self, state: &ArrayState, location: Location) -> Regions {
+        let mut valid = Regions::new();
+        self.selection.for_each_region(self.storage.memory_order(), |region| {
+            state.coherence.visit_contents(region, |part, content| {
+                if content.is_valid(location) {
+                    valid.push(*part);
+                }
+            });
+        });
+        valid
     }
 
     pub(in crate::transfer) fn inside_kernel(&self, waits_for: &str) -> Error {

@@ -2,11 +2,10 @@
 //! drops, its use counts as incomplete, because the library cannot see the work that other code
 //! queues meanwhile.
 
-use super::acquire::{Acquired, copy_to_device};
+use super::acquire::{Acquired, acquire_locked};
 #[cfg(feature = "nccl")]
 use super::mark::queue_failure_marker;
 use super::mark::{ForeignUse, mark_foreign, position_that_fails_with, record_foreign};
-use super::readiness::Readiness;
 use super::request::Request;
 use crate::device::Stream;
 use crate::error::Result;
@@ -31,17 +30,8 @@ pub(crate) fn open_guard(request: &Request<'_>, stream: &Stream) -> Result<Opene
     if request.is_empty() {
         return Ok(Opened { location: Location::HOST, address: Address(0), read: None });
     }
-    let mut state = request.storage.lock();
     let mut depends = Dependencies::new();
-    let mut acquired = match request.readiness(&mut state, stream, &mut depends) {
-        Readiness::Ready(copy) => Acquired::pin(request.storage, &mut state, copy),
-        Readiness::Wait(_) | Readiness::Copy => {
-            drop(state);
-            let acquired = copy_to_device(request, stream, &mut depends)?;
-            state = request.storage.lock();
-            acquired
-        }
-    };
+    let (mut acquired, mut state) = acquire_locked(request, stream, &mut depends)?;
     let (location, address) = (acquired.location, acquired.address);
     request.record_access(Some(stream.device_ref()));
     let mut read = None;
@@ -97,7 +87,8 @@ fn publish_reader(
     // Of guards on published streams no one knows whether they live.
     let must_be_known = stream.device_ref().is_scarce();
     if is_whole && !must_be_known && state.coherence.uniform().is_some_and(is_valid) {
-        request.storage.publish_reader(state, stream.id().0, acquired.address.0);
+        let (epoch, address) = (state.failure_epoch(), acquired.address.0);
+        request.storage.published.publish_reader(epoch, stream.id().0, address);
     }
 }
 

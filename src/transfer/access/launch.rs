@@ -4,8 +4,7 @@
 
 use smallvec::SmallVec;
 
-use super::acquire::{Acquired, acquire_on};
-use super::readiness::whole_on_device;
+use super::acquire::{Acquired, acquire_on, whole_on_device};
 use super::request::Request;
 use crate::audit::{self, Cause, Flow};
 use crate::device::Stream;
@@ -225,7 +224,7 @@ impl<'a> LaunchedArray<'a> {
         let memory_order = self.storage.memory_order();
         marked.add(state.count_argument(memory_order, memory_order.len_bytes()));
         if self.access.writes() {
-            self.storage.forget_readers();
+            self.storage.published.forget_readers();
         }
         marked.needs_event |= state.takes_expected_wait(stream, UseKind::of(self.access));
         marked.note_watched(&mut state, self.access);

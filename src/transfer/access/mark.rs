@@ -4,7 +4,7 @@
 use smallvec::SmallVec;
 
 use super::acquire::Acquired;
-use super::request::Request;
+use super::request::{Regions, Request};
 use crate::device::Stream;
 use crate::error::Result;
 use crate::storage::{ArrayState, HostWrite, UseKind, notify_watchers};
@@ -171,6 +171,48 @@ impl Request<'_> {
         });
     }
 
+    /// Records that queued work reads `regions` at `from`. Later writes there wait for it.
+    pub(in crate::transfer) fn record_read(
+        &self,
+        state: &mut ArrayState,
+        stream: &Stream,
+        from: Location,
+        regions: &Regions,
+        position: Position,
+    ) {
+        let mark = Mark::lossless(state.assign_key(stream), UseEnd::at(position));
+        let extents = self.storage.memory_order().extents();
+        for region in regions {
+            state.record_use(from, extents, Some(region), Access::Read, mark);
+        }
+    }
+
+    /// Records that queued work copies `regions` to `location`, where they are valid from now on.
+    pub(in crate::transfer) fn record_copy(
+        &self,
+        state: &mut ArrayState,
+        stream: &Stream,
+        location: Location,
+        regions: &Regions,
+        position: Position,
+    ) {
+        let mark = Mark::write(state.assign_key(stream), position);
+        let extents = self.storage.memory_order().extents();
+        if location == state.host_location() {
+            state.note_host_memory_write();
+        }
+        for region in regions {
+            state.record_use(location, extents, Some(region), Access::Overwrite, mark);
+            state.coherence.apply(extents, location, region, Access::Read);
+        }
+        self.storage.publish(state);
+        let is_expected =
+            location != Location::HOST && state.takes_expected_wait(stream, UseKind::Write);
+        if self.is_ahead_of_use || is_expected {
+            stream.ensure_event_at_tail();
+        }
+    }
+
     pub(super) fn record_use_and_effect(
         &self,
         state: &mut ArrayState,
@@ -190,7 +232,7 @@ impl Request<'_> {
     /// Records that a write makes `location` the only holder.
     #[inline]
     pub(in crate::transfer) fn record_write(&self, state: &mut ArrayState, location: Location) {
-        self.storage.forget_readers();
+        self.storage.published.forget_readers();
         self.become_only_holder(state, location);
         self.storage.publish(state);
     }

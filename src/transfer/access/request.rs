@@ -4,9 +4,10 @@ use smallvec::SmallVec;
 
 use crate::audit::Cause;
 use crate::device::{Device, Stream};
+use crate::error::Result;
 use crate::storage::{ArrayState, Storage};
 use resident_backend::call_site::CallSite;
-use resident_backend::{Dependencies, Position};
+use resident_backend::{Address, Dependencies, Position};
 use resident_core::Access;
 use resident_core::coherence::{Location, Region};
 use resident_core::layout::{Selection, Strided};
@@ -40,8 +41,22 @@ pub(crate) struct StoredView<'a> {
 }
 
 impl<'a> StoredView<'a> {
-    pub(in crate::transfer) fn selection(&self) -> Selection {
+    /// Whether the view covers the array.
+    #[inline(always)]
+    pub(crate) fn is_whole(&self) -> bool {
+        let distinct_bytes = self.view.distinct_len() * u64::from(self.element_bytes);
+        distinct_bytes == self.storage.memory_order().len_bytes()
+    }
+
+    pub(crate) fn selection(&self) -> Selection {
         self.storage.memory_order().select(&self.view, self.element_bytes)
+    }
+
+    /// Calls `serve` with a reference to the selection, which takes more than 150 bytes and so is
+    /// not returned by value.
+    #[inline]
+    pub(crate) fn with_selection<R>(&self, serve: impl FnOnce(&Selection) -> R) -> R {
+        if self.is_whole() { serve(&Selection::Whole) } else { serve(&self.selection()) }
     }
 
     /// The request of a call that copies contents, for this view, whose selection the caller has
@@ -87,6 +102,13 @@ impl<'a> StoredView<'a> {
             None => serve(own, other),
         }
     }
+}
+
+/// Where an array's copy on a device is.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::transfer) struct CopyPlace {
+    pub(in crate::transfer) location: Location,
+    pub(in crate::transfer) address: Address,
 }
 
 /// Uses for which an access waits; usually there are few.
@@ -203,6 +225,52 @@ impl Request<'_> {
             });
         });
         (marks, follows_other)
+    }
+
+    /// The uses of `regions` at `location` for which a write on `stream` must wait.
+    pub(in crate::transfer) fn conflicts_of_write(
+        &self,
+        state: &ArrayState,
+        stream: &Stream,
+        location: Location,
+        regions: &Regions,
+    ) -> Marks {
+        let mut marks = Marks::new();
+        for region in regions {
+            let access = Access::Overwrite;
+            collect_conflicts(state, location, Some(region), access, stream, &mut marks);
+        }
+        marks
+    }
+
+    /// Makes `stream` wait for these uses.
+    pub(in crate::transfer) fn make_wait(
+        &self,
+        state: &mut ArrayState,
+        stream: &Stream,
+        marks: &Marks,
+    ) -> Result<()> {
+        state
+            .make_wait(stream, marks)
+            .map_err(|error| self.call_error(stream.device_ref(), "ordering uses of", &error))
+    }
+
+    /// Makes `stream` wait for the writers of `regions` at `from`. Returns the writers that may
+    /// still fail.
+    pub(in crate::transfer) fn wait_for_writers(
+        &self,
+        state: &mut ArrayState,
+        stream: &Stream,
+        from: Location,
+        regions: &Regions,
+    ) -> Result<Dependencies> {
+        let (mut marks, mut depends) = (Marks::new(), Dependencies::new());
+        for region in regions {
+            collect_conflicts(state, from, Some(region), Access::Read, stream, &mut marks);
+            add_writers(state, from, Some(region), &mut depends);
+        }
+        self.make_wait(state, stream, &marks)?;
+        Ok(depends)
     }
 
     /// The regions of the selection.

@@ -61,7 +61,7 @@ pub(crate) fn fill_on(request: &Request<'_>, stream: &Stream, value: Bytes) -> R
 
 fn become_constant(request: &Request<'_>, state: &mut ArrayState, value: Bytes) {
     let memory_order = request.storage.memory_order();
-    request.storage.forget_readers();
+    request.storage.published.forget_readers();
     state.record_stale(memory_order, request.selection, None, request.site);
     state.drop_unused_constants();
     let id = state.constant_id(memory_order.widened(request.selection, &value));
@@ -121,7 +121,10 @@ impl Request<'_> {
                 depends: Dependencies::new(),
                 label: self.storage.label(device::FILL, self.site),
             }));
-            let position = self.submit_write(&mut state, stream, location, &regions, work)?;
+            let marks = self.conflicts_of_write(&state, stream, location, &regions);
+            self.make_wait(&mut state, stream, &marks)?;
+            let submitted = stream.submit_timed(work);
+            let position = submitted.map_err(|error| self.stale_copy_error(stream, &error))?;
             self.record_copy(&mut state, stream, location, &regions, position);
         }
         Ok(())

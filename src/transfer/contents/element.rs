@@ -15,7 +15,7 @@ use crate::transfer::access::error::host_full;
 use crate::transfer::access::mark::{mark, mark_host_written};
 use crate::transfer::access::request::Request;
 use crate::transfer::copy::changed_bytes::before_host_write;
-use crate::transfer::copy::download::prepare_downloads;
+use crate::transfer::copy::job::prepare_downloads;
 use crate::transfer::copy::missing::acquire_host;
 use crate::transfer::copy::report::run_deferred;
 use resident_backend::call_site::CallSite;
@@ -63,7 +63,7 @@ fn overwrite_on_host(request: &Request<'_>) -> Option<HostWrite> {
     let [region] = boxes.as_slice() else { return None };
     let storage = request.storage;
     let mut state = storage.lock();
-    storage.forget_readers();
+    storage.published.forget_readers();
     let is_written = state.overwrite_on_host(storage.memory_order(), region, request.site);
     storage.publish(&state);
     is_written.then(|| {

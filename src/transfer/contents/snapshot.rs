@@ -10,7 +10,7 @@ use crate::device::Stream;
 use crate::error::{Error, Result};
 use crate::storage::HostBuffer;
 use crate::transfer::access::request::{Queued, Request, StoredView};
-use crate::transfer::copy::download::prepare_downloads;
+use crate::transfer::copy::job::prepare_downloads;
 use crate::transfer::copy::missing::acquire_host;
 use crate::transfer::copy::plan::operation_bytes_max;
 use crate::transfer::copy::report::run_deferred;

@@ -1,27 +1,33 @@
 //! One copy of elements of an array from one of its copies to another: built, queued after the uses
 //! with which it conflicts, recorded and counted. What all copies share is here too, whatever
 //! memories they are between.
+//!
+//! Large copies through staging memory are made in chunks. So the staging memory is bounded, and
+//! the host packs one chunk while the device copies another. The backend limits the size of a chunk
+//! (`Backend::chunk_bytes_max`). Reports count one copy per call, however many chunks it took.
 
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::pipeline::Pipeline;
-use super::report::{Moved, stale_since};
-use crate::audit::Direction;
+use super::plan::{Route, RoutedCopies, chunks_per_batch};
+use super::report::{Moved, count, stale_since};
+use crate::audit::{self, Direction};
 use crate::device::{Device, Stream};
 use crate::error::{Error, Result};
-use crate::storage::{ArrayState, StateGuard, UseKind};
+use crate::storage::{ArrayState, StaleOrigin, StateGuard};
 use crate::transfer::access::request::{
-    Marks, Regions, Request, add_writers, collect_conflicts, users_of_other_kinds,
+    Marks, Queued, Regions, Request, collect_conflicts, users_of_other_kinds,
 };
+use resident_backend::failure::{self, Inquiry};
 use resident_backend::{
     Address, BackendError, CopyBox, CopyWork, Dependencies, FailureKind, HostMemory, Memory,
-    OwnCopy, Position, Work,
+    OwnCopy, Position, Work, scope,
 };
 use resident_core::Access;
-use resident_core::coherence::{Location, Region};
-use resident_core::ordering::{Mark, UseEnd};
+use resident_core::coherence::{Location, Region, Span};
+use resident_core::layout::Selection;
+use resident_core::ordering::UseEnd;
 
 /// The boxes of bytes of one copy.
 pub(in crate::transfer) type Boxes = SmallVec<[CopyBox; 1]>;
@@ -195,6 +201,114 @@ impl CopyJob<'_> {
     }
 }
 
+/// The work that one call has queued so far.
+#[derive(Debug, Default)]
+pub(in crate::transfer) struct Pipeline {
+    /// All chunks, in order.
+    pub(super) queued: Queued,
+    /// The number of chunks that the call has waited for.
+    waited: usize,
+    /// The largest number of chunks in flight; 0 until one is queued.
+    in_flight_max: usize,
+    copied: SmallVec<[CopyTotal; 1]>,
+    /// When the call began to queue copies, for captures and subscribers; 0 if there are none.
+    begun_ns: u64,
+    /// Keeps the records of failures of the queued work.
+    inquiry: Option<Inquiry>,
+}
+
+/// The copies from one location to another, for the reports.
+#[derive(Debug)]
+struct CopyTotal {
+    moved: Moved,
+    /// The device of the copies; for copies between two devices, the source.
+    device: Device,
+    stream: Stream,
+    stale_since: StaleOrigin,
+}
+
+impl Pipeline {
+    /// Keeps the records of failures of work that is queued from now on. Called before each chunk.
+    pub(super) fn inquiry(&mut self) {
+        if self.inquiry.is_none() {
+            self.inquiry = Some(Inquiry::begin());
+            self.begun_ns = audit::listened_ns();
+        }
+    }
+
+    /// Adds a queued copy to the location of the call. `stale_since` is the origin of their
+    /// staleness at the destination.
+    fn add_copy(
+        &mut self,
+        moved: Moved,
+        device: &Device,
+        stream: &Stream,
+        stale_since: StaleOrigin,
+    ) {
+        let queued_ns = audit::listened_ns();
+        let is_same = |known: &&mut CopyTotal| {
+            known.moved.direction == moved.direction && known.device == *device
+        };
+        match self.copied.iter_mut().find(is_same) {
+            Some(known) => {
+                known.moved.bytes += moved.bytes;
+                if known.stream == *stream {
+                    known.moved.last = moved.last;
+                }
+                known.stale_since = known.stale_since.or_later(stale_since);
+            }
+            None => self.copied.push(CopyTotal {
+                moved: Moved { queued_ns, begun_ns: self.begun_ns, ..moved },
+                device: device.clone(),
+                stream: stream.clone(),
+                stale_since,
+            }),
+        }
+    }
+
+    /// Adds queued work that a later chunk may have to wait for.
+    fn push(&mut self, stream: Stream, position: Position) {
+        self.in_flight_max = stream.device_ref().backend().chunks_in_flight_max();
+        self.queued.push((stream, position));
+    }
+
+    /// Whether the next chunks have to wait. Never true inside a kernel body, where no call may
+    /// wait.
+    pub(super) fn is_full(&self) -> bool {
+        let in_flight = self.queued.len() - self.waited;
+        in_flight + chunks_per_batch(self.in_flight_max) > self.in_flight_max.max(1)
+            && !scope::is_in_body()
+    }
+
+    /// Records an event after the last chunk, so that a later chunk can wait for these only.
+    pub(super) fn expect_more(&self) {
+        self.queued.last().iter().for_each(|(stream, _)| stream.ensure_event_at_tail());
+    }
+
+    /// Waits for the oldest chunk in flight. The caller holds no lock and no claim.
+    pub(super) fn wait(&mut self, request: &Request<'_>) -> Result<()> {
+        let Some((stream, position)) = self.queued.get(self.waited) else { return Ok(()) };
+        self.waited += 1;
+        let waited = stream.wait_until(*position, request.site);
+        waited.map_err(|error| request.call_error(stream.device_ref(), "waiting for", &error))
+    }
+
+    /// Whether a queued chunk has failed already.
+    pub(super) fn has_failed(&self) -> bool {
+        self.queued.iter().any(|(stream, position)| failure::at(stream.id(), *position).is_some())
+    }
+
+    /// Adds the copies to the totals and reports them.
+    pub(super) fn close(&self, request: &Request<'_>) {
+        if !self.copied.is_empty() {
+            let mut state = request.storage.lock();
+            for CopyTotal { moved, device, stream, stale_since } in &self.copied {
+                count(request, &mut state, *moved, device, stream, *stale_since);
+            }
+        }
+    }
+}
+
 /// A copy that has its position on the stream.
 #[must_use]
 pub(in crate::transfer) struct Started {
@@ -261,21 +375,13 @@ impl Request<'_> {
         }
     }
 
-    /// Makes `stream` wait for these uses.
-    pub(in crate::transfer) fn make_wait(
-        &self,
-        state: &mut ArrayState,
-        stream: &Stream,
-        marks: &Marks,
-    ) -> Result<()> {
-        state
-            .make_wait(stream, marks)
-            .map_err(|error| self.call_error(stream.device_ref(), "ordering uses of", &error))
-    }
-
     /// The error of a refused copy or fill of elements that are stale at the destination: a refusal
     /// in the middle changes no contents.
-    fn stale_copy_error(&self, stream: &Stream, error: &BackendError) -> Error {
+    pub(in crate::transfer) fn stale_copy_error(
+        &self,
+        stream: &Stream,
+        error: &BackendError,
+    ) -> Error {
         self.copy_error(stream, error).with_contents_unchanged()
     }
 
@@ -283,103 +389,133 @@ impl Request<'_> {
         self.call_error(stream.device_ref(), "copying", error)
     }
 
-    /// The uses of `regions` at `location` for which a write on `stream` must wait.
-    pub(in crate::transfer) fn conflicts_of_write(
-        &self,
-        state: &ArrayState,
-        stream: &Stream,
-        location: Location,
-        regions: &Regions,
-    ) -> Marks {
-        let mut marks = Marks::new();
-        for region in regions {
-            let access = Access::Overwrite;
-            collect_conflicts(state, location, Some(region), access, stream, &mut marks);
-        }
-        marks
-    }
-
-    /// Queues work on `stream` that copies `regions` to `location`, after all uses of those bytes.
-    /// From then on the regions count as valid at `location`. Work that uses them must wait for the
-    /// returned position.
-    pub(in crate::transfer) fn submit_write(
-        &self,
-        state: &mut ArrayState,
-        stream: &Stream,
-        location: Location,
-        regions: &Regions,
-        work: Work,
-    ) -> Result<Position> {
-        let marks = self.conflicts_of_write(state, stream, location, regions);
-        self.make_wait(state, stream, &marks)?;
-        let submitted = stream.submit_timed(work);
-        submitted.map_err(|error| self.stale_copy_error(stream, &error))
-    }
-
-    /// Makes `stream` wait for the writers of `regions` at `from`. Returns the writers that may
-    /// still fail.
-    pub(in crate::transfer) fn wait_for_writers(
-        &self,
-        state: &mut ArrayState,
-        stream: &Stream,
-        from: Location,
-        regions: &Regions,
-    ) -> Result<Dependencies> {
-        let (mut marks, mut depends) = (Marks::new(), Dependencies::new());
-        for region in regions {
-            collect_conflicts(state, from, Some(region), Access::Read, stream, &mut marks);
-            add_writers(state, from, Some(region), &mut depends);
-        }
-        self.make_wait(state, stream, &marks)?;
-        Ok(depends)
-    }
-
-    /// Records that queued work reads `regions` at `from`. Later writes there wait for it.
-    pub(in crate::transfer) fn record_read(
-        &self,
-        state: &mut ArrayState,
-        stream: &Stream,
-        from: Location,
-        regions: &Regions,
-        position: Position,
-    ) {
-        let mark = Mark::lossless(state.assign_key(stream), UseEnd::at(position));
-        let extents = self.storage.memory_order().extents();
-        for region in regions {
-            state.record_use(from, extents, Some(region), Access::Read, mark);
-        }
-    }
-
-    /// Records that queued work copies `regions` to `location`, where they are valid from now on.
-    pub(in crate::transfer) fn record_copy(
-        &self,
-        state: &mut ArrayState,
-        stream: &Stream,
-        location: Location,
-        regions: &Regions,
-        position: Position,
-    ) {
-        let mark = Mark::write(state.assign_key(stream), position);
-        let extents = self.storage.memory_order().extents();
-        if location == state.host_location() {
-            state.note_host_memory_write();
-        }
-        for region in regions {
-            state.record_use(location, extents, Some(region), Access::Overwrite, mark);
-            state.coherence.apply(extents, location, region, Access::Read);
-        }
-        self.storage.publish(state);
-        let is_expected =
-            location != Location::HOST && state.takes_expected_wait(stream, UseKind::Write);
-        if self.is_ahead_of_use || is_expected {
-            stream.ensure_event_at_tail();
-        }
-    }
-
     /// The copies of regions from one copy of the whole array to another.
     pub(in crate::transfer) fn same_offsets(&self, regions: &Regions) -> Boxes {
         let memory_order = self.storage.memory_order();
         let copy = |region| memory_order.footprint(region).copy_to_same_offsets();
         regions.iter().map(copy).collect()
+    }
+}
+
+/// Pins the staging memory for downloads of these lengths to pageable memory, so that no memory has
+/// to be pinned under the array's lock.
+pub(in crate::transfer) fn prepare_downloads(
+    device: &Device,
+    lens_bytes: impl Iterator<Item = u64>,
+) {
+    let lens_bytes: SmallVec<[u64; 4]> = lens_bytes.collect();
+    device.backend().prepare_downloads(&lens_bytes);
+}
+
+impl Request<'_> {
+    /// Queues a copy from the device at `from` to the host memory, or makes it. Does not wait for
+    /// other work. The copy runs on `asked` if that belongs to the device.
+    pub(super) fn download(
+        &self,
+        from: Location,
+        copies: &RoutedCopies,
+        asked: Option<&Stream>,
+        maker: Maker,
+        pipeline: &mut Pipeline,
+    ) -> Result<()> {
+        let Route::Staged { chunk_bytes_max, .. } = copies.route else {
+            return self.download_chunk(from, &copies.regions, asked, maker, pipeline);
+        };
+        let memory_order = self.storage.memory_order();
+        let chunks = memory_order.split_regions(&copies.regions, chunk_bytes_max);
+        let device = self.storage.lock().device_copy(from).device.clone();
+        let lens_bytes = chunks.iter().flat_map(|regions| self.staged_bytes(&device, regions));
+        prepare_downloads(&device, lens_bytes);
+        for (number, regions) in chunks.iter().enumerate() {
+            if number > 0 {
+                // The host unpacks the chunk before this one while the device copies this one.
+                pipeline.expect_more();
+            }
+            self.download_chunk(from, regions, asked, maker, pipeline)?;
+        }
+        Ok(())
+    }
+
+    /// The lengths of the staging memory of a download: with what lies between the parts if it may
+    /// read that too, which shows only once the array is locked, and without.
+    fn staged_bytes(&self, device: &Device, regions: &Regions) -> SmallVec<[u64; 2]> {
+        let packed_bytes = self.bytes_of(regions);
+        let parts = self.same_offsets(regions);
+        let has_gaps = parts.len() > 1 || parts.iter().any(|part| !part.axes.is_empty());
+        let with_gaps = has_gaps.then(|| device.backend().staged_bytes(&parts));
+        let with_gaps = with_gaps.filter(|len_bytes| *len_bytes != packed_bytes);
+        [packed_bytes].into_iter().chain(with_gaps).collect()
+    }
+
+    fn download_chunk(
+        &self,
+        from: Location,
+        regions: &Regions,
+        asked: Option<&Stream>,
+        maker: Maker,
+        pipeline: &mut Pipeline,
+    ) -> Result<()> {
+        let state = self.storage.lock();
+        let stream = &self.download_stream(&state, from, regions, asked);
+        let (from, to) = (ReadFrom::Copy(from), state.host_location());
+        let job = CopyJob { request: self, stream, from, to, regions, maker };
+        job.run(state, pipeline).map(drop)
+    }
+
+    /// The box from the first to the last of the regions in memory, if one copy may read the whole
+    /// box. This is so if all its elements have contents and no other stream writes any of them.
+    /// Later writers wait for the recorded read.
+    fn between(
+        &self,
+        state: &ArrayState,
+        stream: &Stream,
+        from: Location,
+        regions: &Regions,
+    ) -> Option<Region> {
+        let whole = self.storage.memory_order().whole();
+        let is_alone = matches!(self.selection, Selection::Whole) || !state.has_pins();
+        let is_used = stream.device_ref().backend().reads_between_parts();
+        if !is_used || !is_alone || whole.axes() == 0 {
+            return None;
+        }
+        let spans = || regions.iter().map(|region| region.span(0));
+        let start = spans().map(|span| span.start()).min()?;
+        let end = spans().map(|span| span.end()).max()?;
+        let between = whole.with_span(0, Span::new(start, end, 1));
+        let has_no_writer = || {
+            let mut writers = Marks::new();
+            let access = Access::Read;
+            collect_conflicts(state, from, Some(&between), access, stream, &mut writers);
+            writers.is_empty()
+        };
+        let is_more = regions.as_slice() != [between];
+        (is_more && state.holds(from, &[between]) && has_no_writer()).then_some(between)
+    }
+
+    /// The stream for a download: `asked` if it belongs to the device, or else the stream that this
+    /// thread entered; else the stream of the last writer if it is still busy, on which no event is
+    /// needed; else the default stream, so that the copy does not wait for unrelated work.
+    pub(in crate::transfer) fn download_stream(
+        &self,
+        state: &ArrayState,
+        from: Location,
+        regions: &Regions,
+        asked: Option<&Stream>,
+    ) -> Stream {
+        let device = &state.device_copy(from).device;
+        let asked = asked.filter(|stream| stream.device_ref() == device).cloned();
+        if let Some(asked) = asked.or_else(|| device.entered_stream()) {
+            return asked;
+        }
+        let mut writer = None;
+        for region in regions {
+            state.uses(from).visit_writers(Some(region), |mark| {
+                if !state.is_retired(mark) {
+                    let stream = state.stream(mark.stream);
+                    writer = stream.filter(|stream| stream.device_ref() == device).cloned();
+                }
+            });
+        }
+        writer.unwrap_or_else(|| device.stream())
     }
 }

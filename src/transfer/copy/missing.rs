@@ -8,9 +8,7 @@
 
 use std::sync::Arc;
 
-use super::download::Queueing;
-use super::job::{CopyJob, Maker, ReadFrom};
-use super::pipeline::{Pipeline, QueuedCopies};
+use super::job::{CopyJob, Maker, Pipeline, ReadFrom};
 use super::plan::{Batch, Route, RoutedCopies, RoutedPlan, routed};
 use super::report::run_deferred;
 use crate::device::{self, Stream};
@@ -19,7 +17,7 @@ use crate::storage::{self, ArrayState, Claim, StateGuard, notify_watchers};
 use crate::transfer::access::request::{
     AwaitedGuards, Marks, Queued, Request, users_of_other_kinds,
 };
-use resident_backend::{FailureRecord, failure};
+use resident_backend::{FailureRecord, failure, scope};
 use resident_core::Access;
 use resident_core::coherence::{Location, PlannedCopy, Source};
 use resident_core::layout::Selection;
@@ -27,8 +25,11 @@ use resident_core::layout::Selection;
 /// The location where a call needs elements, and how the copies to it are queued.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::transfer) enum Destination<'a> {
-    /// In host memory.
-    Host(Queueing<'a>),
+    /// In host memory. The caller waits for the copies.
+    Host,
+    /// In host memory, ahead of their use. The copies run on this stream if it belongs to their
+    /// device.
+    HostAhead(Option<&'a Stream>),
     /// In the memory of the stream's device. The copies run on that stream.
     Device(&'a Stream),
 }
@@ -102,11 +103,11 @@ impl<'r, 's> Missing<'r, 's> {
         }
     }
 
-    /// Ends the call. The caller holds no lock.
-    pub(in crate::transfer) fn close(self) -> QueuedCopies {
-        let queued = self.pipeline.close(self.request);
+    /// Ends the call, and returns what it has queued. The caller holds no lock.
+    pub(in crate::transfer) fn close(self) -> Pipeline {
+        self.pipeline.close(self.request);
         run_deferred();
-        queued
+        self.pipeline
     }
 
     fn location(&self, state: &mut ArrayState) -> Result<Location> {
@@ -119,7 +120,7 @@ impl<'r, 's> Missing<'r, 's> {
 
     fn next_step(&mut self, state: &mut ArrayState, location: Location) -> Result<Step> {
         let request = self.request;
-        let is_to_host = matches!(self.destination, Destination::Host(_));
+        let is_to_host = !matches!(self.destination, Destination::Device(_));
         if is_to_host && self.pipeline.has_failed() {
             // A chunk failed. The caller waits for that copy and reports the failure.
             return Ok(Step::Nothing);
@@ -140,7 +141,7 @@ impl<'r, 's> Missing<'r, 's> {
         if !is_missing && state.device_copy(location).address().is_some() {
             return Ok(Step::Nothing);
         }
-        let waits_for_chunks = !matches!(self.destination, Destination::Host(Queueing::Ahead(_)));
+        let waits_for_chunks = !matches!(self.destination, Destination::HostAhead(_));
         if waits_for_chunks && self.pipeline.is_full() {
             return Ok(Step::EndOfChunk);
         }
@@ -193,8 +194,8 @@ impl<'r, 's> Missing<'r, 's> {
             }
             (Destination::Device(_), _) => Marks::new(),
             // The host fills its memory at once.
-            (Destination::Host(_), Source::Constant(_)) => conflicts(Access::Overwrite),
-            (Destination::Host(_), Source::Location(from)) => {
+            (_, Source::Constant(_)) => conflicts(Access::Overwrite),
+            (_, Source::Location(from)) => {
                 users_of_other_kinds(state, &state.device_copy(from).device, regions)
             }
         }
@@ -213,9 +214,7 @@ impl<'r, 's> Missing<'r, 's> {
                 (Source::Constant(value), Destination::Device(stream)) => {
                     request.fill_on_device(stream, location, value, regions)?;
                 }
-                (Source::Constant(value), Destination::Host(_)) => {
-                    request.fill_on_host(value, regions);
-                }
+                (Source::Constant(value), _) => request.fill_on_host(value, regions),
                 (Source::Location(from), Destination::Device(stream)) => match copies.route {
                     Route::Staged { chunk_bytes_max, .. } => {
                         let memory_order = request.storage.memory_order();
@@ -229,8 +228,15 @@ impl<'r, 's> Missing<'r, 's> {
                         job.run(request.storage.lock(), pipeline)?;
                     }
                 },
-                (Source::Location(from), Destination::Host(queueing)) => {
-                    request.download(from, copies, queueing, pipeline)?;
+                (Source::Location(from), Destination::HostAhead(asked)) => {
+                    request.download(from, copies, asked, Maker::Stream, pipeline)?;
+                }
+                (Source::Location(from), Destination::Host) => {
+                    // Inside a kernel body, calls that need a download are refused whether the
+                    // stream is idle or not.
+                    let in_body = scope::is_in_body();
+                    let maker = if in_body { Maker::Stream } else { Maker::CallerOrStream };
+                    request.download(from, copies, None, maker, pipeline)?;
                 }
             }
         }
@@ -262,7 +268,7 @@ pub(crate) fn acquire_host(request: &Request<'_>) -> Result<()> {
     }
     let mut awaited = AwaitedGuards::default();
     loop {
-        let copies = copy_to_host(request, Queueing::Awaited)?;
+        let copies = copy_to_host(request, Destination::Host)?;
         let pending = {
             let mut state = request.storage.lock();
             let marks = request.uses_to_end(&mut state);
@@ -309,16 +315,13 @@ fn first_own_failure(queued: &Queued) -> Option<(&Stream, Arc<FailureRecord>)> {
 /// the contents are on its device.
 pub(crate) fn prefetch_host(request: &Request<'_>, stream: Option<&Stream>) -> Result<()> {
     let request = request.ahead_of_use();
-    copy_to_host(&request, Queueing::Ahead(stream)).map(drop)
+    copy_to_host(&request, Destination::HostAhead(stream)).map(drop)
 }
 
 /// Queues the copies to the host that an access needs.
-fn copy_to_host(request: &Request<'_>, queueing: Queueing<'_>) -> Result<QueuedCopies> {
-    if request.is_empty() {
-        return Ok(QueuedCopies::default());
-    }
-    let mut missing = Missing::of(request, Destination::Host(queueing));
-    let outcome = missing.copy().map(drop);
+fn copy_to_host(request: &Request<'_>, destination: Destination<'_>) -> Result<Pipeline> {
+    let mut missing = Missing::of(request, destination);
+    let outcome = if request.is_empty() { Ok(()) } else { missing.copy().map(drop) };
     let copies = missing.close();
     outcome.map(|()| copies)
 }

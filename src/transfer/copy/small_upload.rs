@@ -4,10 +4,11 @@ use super::report::{Moved, all_stale_since, count};
 use crate::audit::{self, Direction};
 use crate::device::Stream;
 use crate::error::Result;
-use crate::storage::{CopyPlace, StateGuard, UseKind};
-use crate::transfer::access::request::Request;
+use crate::storage::{ArrayState, StateGuard, UseKind};
+use crate::transfer::access::request::{CopyPlace, Request};
 use resident_backend::StagedBytes;
 use resident_core::Access;
+use resident_core::coherence::Location;
 use resident_core::ordering::Mark;
 
 /// Uploads the whole array of the request, if it is small and newest only on the host, and if the
@@ -25,7 +26,7 @@ pub(in crate::transfer) fn upload_small<'a>(
     if len_bytes == 0 || !stream.queue().may_stage(len_bytes) {
         return Ok(None);
     }
-    let is_ready = storage.lock().ready_to_upload(stream).is_some();
+    let is_ready = ready_to_upload(&storage.lock(), stream).is_some();
     if !is_ready || audit::may_be_denied(request.cause) {
         return Ok(None);
     }
@@ -35,10 +36,29 @@ pub(in crate::transfer) fn upload_small<'a>(
     let staged = unsafe { stream.queue().stage(storage.host_base(), len_bytes as usize) };
     let Some(staged) = staged else { return Ok(None) };
     let state = storage.lock();
-    match state.ready_to_upload(stream) {
+    match ready_to_upload(&state, stream) {
         Some(copy) => queue(request, state, stream, copy, staged).map(Some),
         None => Ok(None),
     }
+}
+
+/// The copy on a stream's device, if the whole array is newest only on the host, in pageable memory
+/// that no queued work uses, and if only that stream uses the copy.
+fn ready_to_upload(state: &ArrayState, stream: &Stream) -> Option<CopyPlace> {
+    let device = stream.device_ref();
+    let location = state.find_location(device)?;
+    let copy = state.device_copy(location);
+    let (address, uses, key) = (copy.address()?, copy.uses.uniform()?, state.find_key(stream)?);
+    let is_newest_on_host =
+        state.coherence.uniform().is_some_and(|content| content.is_only_at(Location::HOST));
+    let is_ready = is_newest_on_host
+        && state.host.is_some()
+        && state.is_host_idle()
+        && !state.is_host_pinned_for(device.kind())
+        && !state.has_new_failures()
+        && !state.has_claim_at(location)
+        && uses.conflicts_only_with(Access::Overwrite, key);
+    is_ready.then_some(CopyPlace { location, address })
 }
 
 fn queue<'a>(

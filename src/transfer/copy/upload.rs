@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::job::{Boxes, CopyJob, Maker, ReadFrom};
-use super::pipeline::Pipeline;
+use super::job::{Boxes, CopyJob, Maker, Pipeline, ReadFrom};
 use crate::device::Stream;
 use crate::error::Result;
 use crate::transfer::access::request::{Regions, Request};

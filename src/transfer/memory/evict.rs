@@ -109,6 +109,6 @@ fn regions_not_on_host(storage: &Storage, state: &ArrayState, location: Location
 fn remove_copy(storage: &Storage, state: &mut ArrayState, location: Location, site: CallSite) {
     release::free(storage, state, state.device_copy(location));
     state.remove_copy(storage.memory_order(), location, site);
-    storage.forget_readers();
+    storage.published.forget_readers();
     storage.publish(state);
 }

@@ -281,7 +281,7 @@ impl OpenBlock {
 
     #[inline]
     fn array(&mut self, storage: &Storage) -> u32 {
-        let key = (storage.number(), storage.times_named());
+        let key = (storage.number(), storage.published.times_named());
         self.arrays.index(key, key.0, || ArrayEntry::of(storage))
     }
 
