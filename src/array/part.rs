@@ -20,7 +20,6 @@ use resident_backend::call_site::CallSite;
 use resident_backend::{Address, Bytes, Dependencies, failure};
 use resident_core::Access;
 use resident_core::coherence::{Content, Location, Undefined};
-use resident_core::layout::Strided;
 use resident_core::ordering::UseEnd;
 
 /// A part of an array, borrowed for `'a`. Methods that write need an exclusive borrow: only `&mut
@@ -251,19 +250,15 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
         if let Some(value) = self.get_newest(index, site) {
             return Ok(value);
         }
-        match self.at(index, Access::Read, transfer::read_element, site)? {
+        let layout = self.element(index, "get", site)?;
+        let element = Part::<T, Ix0>::of(self.storage, &layout);
+        let (stored, selection) = (element.stored_view(), element.stored_view().selection());
+        match transfer::read_element(&stored.request(&selection, Access::Read, "get", site))? {
             Some(bytes) if size_of::<T>() > 0 => Ok(bytemuck::pod_read_unaligned(&bytes)),
             Some(_) => Ok(T::zeroed()),
-            None => self.gather(index, site),
+            // Its fields are in different places.
+            None => Ok(element.copy_now(None, "get", site)?.into_scalar()),
         }
-    }
-
-    /// An element whose fields are in different places.
-    fn gather(&self, index: &[usize], site: CallSite) -> Result<T> {
-        let offset = self.layout.strided().offset_at(index.iter().copied());
-        let layout = Layout::<Ix0>::new(Ix0(), &[], offset);
-        let element = Part::<T, Ix0>::of(self.storage, &layout);
-        Ok(element.copy_now(None, "get", site)?.into_scalar())
     }
 
     /// The element, if the whole array can be read on the host, or is newest on one device.
@@ -285,22 +280,19 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
         transfer::read_newest(self.storage, offset, bytes, site).then_some(value)
     }
 
-    pub(super) fn set(&self, index: &[usize], value: T, site: CallSite) -> Result<()> {
-        let write = |request: &Request<'_>| transfer::write_element(request, bytes_of(&value));
-        self.at(index, Access::Overwrite, write, site)
-    }
-
-    /// Writes one element on `stream`'s device.
-    pub(super) fn set_on(
+    /// Writes one element where it is newest; on `stream`'s device, if a stream is given.
+    pub(super) fn set(
         &self,
-        stream: &Stream,
+        stream: Option<&Stream>,
         index: &[usize],
         value: T,
         site: CallSite,
     ) -> Result<()> {
-        let write =
-            |request: &Request<'_>| transfer::write_element_on(request, stream, bytes_of(&value));
-        self.at(index, Access::Overwrite, write, site)
+        let layout = self.element(index, "set", site)?;
+        let element = layout.stored_in::<T>(self.storage);
+        let selection = element.selection();
+        let request = element.request(&selection, Access::Overwrite, "set", site);
+        transfer::write_element(&request, stream, bytes_of(&value))
     }
 
     /// Allocates the array's memory on `stream`'s device. Its contents do not change.
@@ -325,26 +317,15 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
         Err(transfer::wrong_device(self.storage, home, operation, other).at(site))
     }
 
-    fn at<R>(
-        &self,
-        index: &[usize],
-        access: Access,
-        serve: impl FnOnce(&Request<'_>) -> Result<R>,
-        site: CallSite,
-    ) -> Result<R> {
-        let operation = if access.writes() { "set" } else { "get" };
-        let Some(offset) = self.layout.element(index) else {
-            return Err(Error::Shape {
-                call: site.into(),
-                operation: format!("{operation} of {}", self.storage.named()),
-                expected: format!("an index within {:?}", self.layout.shape()),
-                seen: format!("{index:?}"),
-                instead: "pass an index within it",
-            });
-        };
-        let element = Strided { shape: &[], strides: &[], offset };
-        let selection = self.storage.memory_order().select(&element, element_bytes::<T>());
-        serve(&Request::new(self.storage, &selection, access, Cause::Explicit, operation, site))
+    fn element(&self, index: &[usize], operation: &str, site: CallSite) -> Result<Layout<Ix0>> {
+        let offset = self.layout.element(index).ok_or_else(|| Error::Shape {
+            call: site.into(),
+            operation: format!("{operation} of {}", self.storage.named()),
+            expected: format!("an index within {:?}", self.layout.shape()),
+            seen: format!("{index:?}"),
+            instead: "pass an index within it",
+        })?;
+        Ok(Layout::new(Ix0(), &[], offset))
     }
 
     pub(super) fn assign<E: Dimension>(

@@ -31,7 +31,7 @@ pub(crate) use access::request::{Request, StoredView};
 pub(crate) use contents::assign::{Target, assign, clone_into};
 pub(crate) use contents::constant::{fill, fill_on};
 pub(crate) use contents::copy_out::{CallerWaits, failure_of_copies, wait_for_arrival};
-pub(crate) use contents::element::{read_element, read_newest, write_element, write_element_on};
+pub(crate) use contents::element::{read_element, read_newest, write_element};
 pub(crate) use contents::lent::{LentView, copy_from_host, copy_to_host};
 pub(crate) use contents::pinned_copy::{
     CopyCall, ReadAt, copy_from_pinned, copy_to_pinned, snapshot_to_pinned,

@@ -547,7 +547,7 @@ macro_rules! writing_methods {
         #[track_caller]
         pub fn set(&mut self, index: impl IntoDimension<Dim = D>, value: T) -> Result<()> {
             let (stream, index) = (self.home().current_stream(), index.into_dimension());
-            self.part().set_on(&stream, index.slice(), value, call_site())
+            self.part().set(Some(&stream), index.slice(), value, call_site())
         }
 
         /// As [`set`](Self::set), in the order of `stream`.
@@ -565,7 +565,7 @@ macro_rules! writing_methods {
         ) -> Result<()> {
             let (site, index) = (call_site(), index.into_dimension());
             self.part().expect_home(self.home(), stream, "set_on", site)?;
-            self.part().set_on(stream, index.slice(), value, site)
+            self.part().set(Some(stream), index.slice(), value, site)
         }
     };
 }

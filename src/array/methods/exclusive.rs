@@ -396,7 +396,7 @@ macro_rules! exclusive_methods {
         ///   kernel body.
         #[track_caller]
         pub fn set(&mut self, index: impl IntoDimension<Dim = D>, value: T) -> Result<()> {
-            self.part().set(index.into_dimension().slice(), value, call_site())
+            self.part().set(None, index.into_dimension().slice(), value, call_site())
         }
 
         /// Overwrites the elements with those of a slice, in row-major order. Downloads nothing;

@@ -78,13 +78,9 @@ impl ArrayState {
         self.cold.iter().flat_map(|cold| &cold.claims)
     }
 
-    pub(super) fn has_claims(&self) -> bool {
-        self.claims().next().is_some()
-    }
-
     /// Whether a thread is copying elements to some location.
-    pub(crate) fn is_being_filled(&self) -> bool {
-        self.has_claims()
+    pub(crate) fn has_claims(&self) -> bool {
+        self.claims().next().is_some()
     }
 
     pub(crate) fn has_claim_at(&self, location: Location) -> bool {

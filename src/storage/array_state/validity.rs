@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use super::ArrayState;
 use crate::storage::Validity;
-use resident_core::coherence::{Location, Region};
+use resident_core::coherence::{Content, Location, Region};
 use resident_core::layout::{MemoryOrder, Selection};
 
 impl ArrayState {
@@ -12,6 +12,24 @@ impl ArrayState {
     /// invalid, by a failure that was noticed after the plan was made.
     pub(crate) fn holds(&self, location: Location, regions: &[Region]) -> bool {
         regions.iter().all(|region| self.coherence.is_valid(location, region))
+    }
+
+    /// The parts of a selection that have such contents.
+    pub(crate) fn regions_where(
+        &self,
+        memory_order: &MemoryOrder,
+        selection: &Selection,
+        is_wanted: impl Fn(Content) -> bool,
+    ) -> SmallVec<[Region; 1]> {
+        let mut regions = SmallVec::new();
+        selection.for_each_region(memory_order, |region| {
+            self.coherence.visit_contents(region, |part, content| {
+                if is_wanted(content) {
+                    regions.push(*part);
+                }
+            });
+        });
+        regions
     }
 
     /// The validity of the whole array at a location.

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::request::{Regions, Request};
+use super::request::Request;
 use crate::device::{self, Device, Stream};
 use crate::error::{CalledAt, Error};
 use crate::storage::{ArrayState, Storage, UseKind, notify_watchers};
@@ -118,7 +118,9 @@ impl Request<'_> {
             return refused;
         }
         let mut state = self.storage.lock();
-        let mixed = self.valid_regions(&state, location);
+        let mixed = state.regions_where(self.storage.memory_order(), self.selection, |content| {
+            content.is_valid(location)
+        });
         if mixed.is_empty() {
             return refused.with_contents_unchanged();
         }
@@ -129,18 +131,6 @@ impl Request<'_> {
         drop(state);
         notify_watchers();
         refused
-    }
-
-    fn valid_regions(&self, state: &ArrayState, location: Location) -> Regions {
-        let mut valid = Regions::new();
-        self.selection.for_each_region(self.storage.memory_order(), |region| {
-            state.coherence.visit_contents(region, |part, content| {
-                if content.is_valid(location) {
-                    valid.push(*part);
-                }
-            });
-        });
-        valid
     }
 
     pub(in crate::transfer) fn inside_kernel(&self, waits_for: &str) -> Error {

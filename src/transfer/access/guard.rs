@@ -5,7 +5,7 @@
 use super::acquire::{Acquired, acquire_locked};
 #[cfg(feature = "nccl")]
 use super::mark::queue_failure_marker;
-use super::mark::{ForeignUse, mark_foreign, position_that_fails_with, record_foreign};
+use super::mark::{mark_foreign, position_that_fails_with, record_foreign};
 use super::request::Request;
 use crate::device::Stream;
 use crate::error::Result;
@@ -41,8 +41,7 @@ pub(crate) fn open_guard(request: &Request<'_>, stream: &Stream) -> Result<Opene
         drop(state);
         notify_watchers();
     } else if let Some(written_by) = position_that_fails_with(stream, &depends) {
-        let open = ForeignUse { end: UseEnd::OPEN, written_by };
-        record_foreign(request, &mut state, stream, acquired, open);
+        record_foreign(request, &mut state, stream, acquired, UseEnd::OPEN, written_by);
     } else {
         drop(state);
         mark_foreign(request, stream, acquired, UseEnd::OPEN, depends)?;

@@ -49,7 +49,7 @@ pub(crate) fn mark_foreign(
         None => queue_failure_marker(request, stream, acquired.address, depends)?,
     };
     let mut state = request.storage.lock();
-    record_foreign(request, &mut state, stream, acquired, ForeignUse { end, written_by });
+    record_foreign(request, &mut state, stream, acquired, end, written_by);
     if end != UseEnd::OPEN {
         request.record_access(Some(stream.device_ref()));
         state.note_use(UseKind::Write, request.selection);
@@ -59,19 +59,15 @@ pub(crate) fn mark_foreign(
     Ok(())
 }
 
-/// A use by foreign work.
-pub(super) struct ForeignUse {
-    pub(super) end: UseEnd,
-    /// A position that fails if elements which the work reads are damaged.
-    pub(super) written_by: Position,
-}
-
+/// Records a write by foreign work. `written_by` is a position that fails if elements which the
+/// work reads are damaged.
 pub(super) fn record_foreign(
     request: &Request<'_>,
     state: &mut ArrayState,
     stream: &Stream,
     mut acquired: Acquired<'_>,
-    ForeignUse { end, written_by }: ForeignUse,
+    end: UseEnd,
+    written_by: Position,
 ) {
     let mark = Mark::foreign(state.assign_key(stream), end, written_by);
     request.record_mark(state, acquired.location, Access::Overwrite, mark);
@@ -110,22 +106,13 @@ pub(super) fn queue_failure_marker(
 /// Acquires the elements on the host for a write, and marks the write, which ends when the result
 /// drops.
 pub(crate) fn write_on_host(request: &Request<'_>) -> Result<HostWrite> {
-    if let Some(write) = write_ready_on_host(request) {
-        return Ok(write);
+    let mut state = request.storage.lock();
+    if request.is_ready_on_host(&state) {
+        return Ok(begin_write(request, &mut state));
     }
+    drop(state);
     acquire_host(request)?;
     Ok(mark_host_written(request))
-}
-
-/// As [`write_on_host`], for an access that needs no copy and no wait. If the access needs either,
-/// does nothing and returns `None`.
-#[inline]
-fn write_ready_on_host(request: &Request<'_>) -> Option<HostWrite> {
-    let mut state = request.storage.lock();
-    if !request.is_ready_on_host(&state) {
-        return None;
-    }
-    Some(begin_write(request, &mut state))
 }
 
 /// Marks a write by the host, which ends when the result drops.

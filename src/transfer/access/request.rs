@@ -11,7 +11,7 @@ use resident_backend::{Address, Dependencies, Position};
 use resident_core::Access;
 use resident_core::coherence::{Location, Region};
 use resident_core::layout::{Selection, Strided};
-use resident_core::ordering::{Mark, UseEnd};
+use resident_core::ordering::{Mark, UseEnd, Uses};
 
 /// An access that a call needs: its elements, and the name and site of the call for messages and
 /// reports.
@@ -61,7 +61,7 @@ impl<'a> StoredView<'a> {
 
     /// The request of a call that copies contents, for this view, whose selection the caller has
     /// made.
-    pub(in crate::transfer) fn request<'r>(
+    pub(crate) fn request<'r>(
         &self,
         selection: &'r Selection,
         access: Access,
@@ -298,7 +298,18 @@ pub(in crate::transfer) fn collect_conflicts(
 ) {
     let own = state.find_key(stream);
     let is_wanted = |mark: Mark| Some(mark.stream) != own && !state.is_retired(mark);
-    state.uses(location).visit_conflicts(region, access, is_wanted, |mark| {
+    add_conflicts(state.uses(location), region, access, is_wanted, marks);
+}
+
+/// Adds the uses with which an access of `region` conflicts and that are wanted.
+pub(in crate::transfer) fn add_conflicts(
+    uses: &Uses,
+    region: Option<&Region>,
+    access: Access,
+    is_wanted: impl Fn(Mark) -> bool + Copy,
+    marks: &mut Marks,
+) {
+    uses.visit_conflicts(region, access, is_wanted, |mark| {
         if is_wanted(mark) {
             add_mark(marks, mark);
         }
@@ -306,7 +317,7 @@ pub(in crate::transfer) fn collect_conflicts(
 }
 
 /// Adds a use, unless a later one on the same stream is known, which ends after it.
-pub(in crate::transfer) fn add_mark(marks: &mut Marks, mark: Mark) {
+fn add_mark(marks: &mut Marks, mark: Mark) {
     match marks.iter_mut().find(|known| known.stream == mark.stream) {
         Some(known) if known.end >= mark.end => {}
         Some(known) => *known = mark,
@@ -384,11 +395,7 @@ pub(in crate::transfer) fn users_of_other_kinds(
     };
     for region in regions {
         let uses = state.uses(state.host_location());
-        uses.visit_conflicts(Some(region), Access::Overwrite, is_other, |mark| {
-            if is_other(mark) {
-                add_mark(&mut marks, mark);
-            }
-        });
+        add_conflicts(uses, Some(region), Access::Overwrite, is_other, &mut marks);
     }
     marks
 }

@@ -13,8 +13,8 @@ use crate::transfer::access::request::{Queued, Regions, Request};
 use crate::transfer::copy::job::{Boxes, queue};
 use crate::transfer::copy::report::{Moved, count, stale_since};
 use resident_backend::{
-    Address, Bytes, CopyBox, CopyWork, FailureKind, HostMemory, Memory, Position, failure,
-    host_copy,
+    Address, Bytes, CopyBox, CopyWork, FailureKind, FailureRecord, HostMemory, Memory, Position,
+    failure, host_copy,
 };
 use resident_core::coherence::{
     Content, Location, PlannedCopy, Region, Source, Undefined, join_copies,
@@ -217,27 +217,32 @@ pub(in crate::transfer) fn len_bytes(copies: &[CopyBox]) -> u64 {
     copies.iter().map(CopyBox::len_bytes).sum()
 }
 
-/// Waits for the copies of one call to memory outside the array, and returns whether all have
-/// arrived: see [`Request::have_arrived`].
+/// Waits for the copies of one call to memory outside the array, and returns whether they have
+/// arrived. `false` if work that should have written their source failed, and the contents are
+/// valid elsewhere: the caller copies again. Returns an error if a copy failed, or if the contents
+/// are lost. No `synchronize` returns the failures of the copies again.
 pub(crate) fn wait_for_arrival(
     request: &Request<'_>,
     queued: &[(Stream, Position)],
 ) -> Result<bool> {
     request.wait_for(queued.into())?;
-    request.have_arrived(queued)
+    let failed = failures_of(queued);
+    if let Some((stream, record)) = failed.iter().find(|(_, record)| !record.inherited) {
+        return Err(device::late_error(stream.device_ref(), record).at(request.site));
+    }
+    if failed.is_empty() {
+        return Ok(true);
+    }
+    let mut state = request.storage.lock();
+    state.reconcile(request.storage.memory_order());
+    request.plan(&state, Location::HOST)?;
+    Ok(false)
 }
 
 /// The first failure of the copies of one call, which are complete. All of them are one failure,
 /// which no `synchronize` returns again. `array` is the array's name.
 pub(crate) fn failure_of_copies(array: &str, queued: &Queued) -> Option<Error> {
-    let mut first = None;
-    for (stream, position) in queued {
-        if let Some(record) = failure::at(stream.id(), *position) {
-            stream.core().mark_reported(*position);
-            first.get_or_insert((stream, record));
-        }
-    }
-    let (stream, record) = first?;
+    let (stream, record) = failures_of(queued).into_iter().next()?;
     if !record.inherited || record.kind != FailureKind::Contents {
         return Some(device::late_error(stream.device_ref(), &record));
     }
@@ -247,4 +252,14 @@ pub(crate) fn failure_of_copies(array: &str, queued: &Queued) -> Option<Error> {
         site: record.site.into(),
         cause: record.cause.clone(),
     })
+}
+
+/// The failures of these copies, which no `synchronize` returns again.
+fn failures_of(queued: &[(Stream, Position)]) -> SmallVec<[(&Stream, Arc<FailureRecord>); 1]> {
+    let failures = queued.iter().filter_map(|(stream, position)| {
+        let record = failure::at(stream.id(), *position)?;
+        stream.core().mark_reported(*position);
+        Some((stream, record))
+    });
+    failures.collect()
 }

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use super::constant::{Fill, queue_fill};
 use super::copy_out::{CallerWaits, CopyOut, DeviceParts, wait_for_arrival};
 use crate::audit;
-use crate::device::{self, Stream};
+use crate::device::Stream;
 use crate::error::{Error, Result};
 use crate::storage::{ArrayState, HostBuffer, HostWrite, Storage, notify_watchers};
 use crate::transfer::access::acquire::acquire_on;
@@ -15,21 +15,25 @@ use crate::transfer::access::error::host_full;
 use crate::transfer::access::mark::{mark, mark_host_written};
 use crate::transfer::access::request::Request;
 use crate::transfer::copy::changed_bytes::before_host_write;
-use crate::transfer::copy::job::prepare_downloads;
 use crate::transfer::copy::missing::acquire_host;
 use crate::transfer::copy::report::run_deferred;
 use resident_backend::call_site::CallSite;
 use resident_backend::sync;
-use resident_backend::{
-    Address, Bytes, Dependencies, FailureKind, HostMemory, Position, failure, host_copy,
-};
+use resident_backend::{Address, Bytes, Dependencies, FailureKind, HostMemory, failure, host_copy};
 use resident_core::coherence::{Content, Location, PlannedCopy, Region, Source};
 use resident_core::layout::Selection;
 use resident_core::ordering::UseEnd;
 
-/// Writes the single element of the request at the location of its newest contents, or on the host
-/// if it has none.
-pub(crate) fn write_element(request: &Request<'_>, value: Bytes) -> Result<()> {
+/// Writes the single element of the request on `stream`'s device, if a stream is given; else at the
+/// location of its newest contents, or on the host if it has none.
+pub(crate) fn write_element(
+    request: &Request<'_>,
+    stream: Option<&Stream>,
+    value: Bytes,
+) -> Result<()> {
+    if let Some(stream) = stream {
+        return write_element_on(request, stream, value);
+    }
     if let Some(_write) = overwrite_on_host(request) {
         write_on_host(request, &value);
         return Ok(());
@@ -43,8 +47,8 @@ pub(crate) fn write_element(request: &Request<'_>, value: Bytes) -> Result<()> {
     write_element_on(request, &stream, value)
 }
 
-/// Writes the single element of the request on `stream`'s device.
-pub(crate) fn write_element_on(request: &Request<'_>, stream: &Stream, value: Bytes) -> Result<()> {
+/// Writes the element on `stream`'s device.
+fn write_element_on(request: &Request<'_>, stream: &Stream, value: Bytes) -> Result<()> {
     if request.is_empty() {
         return Ok(());
     }
@@ -193,14 +197,15 @@ fn read_on_device(
     let room =
         HostBuffer::zeroed::<u8>(len_bytes).ok_or_else(|| host_full(storage).at(request.site))?;
     let room = Arc::new(room);
-    let device = storage.lock().device_copy(location).device.clone();
-    prepare_downloads(&device, std::iter::once(len_bytes as u64));
     let _inquiry = failure::Inquiry::begin();
     let mut copies = CopyOut::new(room.clone(), CallerWaits::AtOnce, "get of");
-    queue_read(request, location, region, &mut copies)?;
+    let copy = storage.memory_order().footprint(region).copy_from_packed(0).reversed();
+    let parts = DeviceParts::new(location, *region, SmallVec::from_iter([copy]));
+    let outcome = copies.copy_from_device(request, None, parts);
+    outcome.map_err(Error::with_contents_unchanged)?;
     let queued = copies.into_queued();
     run_deferred();
-    if queued.is_empty() || !wait_for_arrival(request, &queued)? {
+    if !wait_for_arrival(request, &queued)? {
         return read_element(request);
     }
     let mut value = Bytes::from_elem(0, len_bytes);
@@ -208,50 +213,6 @@ fn read_on_device(
     // completed.
     unsafe { std::ptr::copy_nonoverlapping(room.base(), value.as_mut_ptr(), len_bytes) };
     Ok(Some(value))
-}
-
-/// Queues a copy of the element, unless it is no longer valid at the location.
-fn queue_read(
-    request: &Request<'_>,
-    location: Location,
-    region: &Region,
-    copies: &mut CopyOut,
-) -> Result<()> {
-    let memory_order = request.storage.memory_order();
-    let copy = memory_order.footprint(region).copy_from_packed(0).reversed();
-    let parts = DeviceParts::new(location, *region, SmallVec::from_iter([copy]));
-    let mut state = request.storage.lock();
-    if !state.holds(location, &parts.regions) {
-        return Ok(());
-    }
-    let stream = request.download_stream(&state, location, &parts.regions, None);
-    let outcome = copies.queue(request, &mut state, &stream, parts);
-    outcome.map_err(Error::with_contents_unchanged)
-}
-
-impl Request<'_> {
-    /// Whether the copies of one call to memory outside the array, which are complete, have
-    /// arrived. `false` if work that should have written their source failed, and the contents are
-    /// valid elsewhere: the caller copies again. Returns an error if a copy failed, or if the
-    /// contents are lost. No `synchronize` returns the failures of the copies again.
-    pub(super) fn have_arrived(&self, queued: &[(Stream, Position)]) -> Result<bool> {
-        let failed = queued.iter().filter_map(|(stream, position)| {
-            let record = failure::at(stream.id(), *position)?;
-            stream.core().mark_reported(*position);
-            Some((stream, record))
-        });
-        let failed: SmallVec<[_; 1]> = failed.collect();
-        if let Some((stream, record)) = failed.iter().find(|(_, record)| !record.inherited) {
-            return Err(device::late_error(stream.device_ref(), record).at(self.site));
-        }
-        if failed.is_empty() {
-            return Ok(true);
-        }
-        let mut state = self.storage.lock();
-        state.reconcile(self.storage.memory_order());
-        self.plan(&state, Location::HOST)?;
-        Ok(false)
-    }
 }
 
 #[cfg(test)]

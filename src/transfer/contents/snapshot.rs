@@ -163,7 +163,8 @@ impl CopyOut {
         Ok(())
     }
 
-    fn copy_from_device(
+    /// Copies parts that a device has. If it does not have them any more, the host copies them.
+    pub(super) fn copy_from_device(
         &mut self,
         request: &Request<'_>,
         stream: Option<&Stream>,

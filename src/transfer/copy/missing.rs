@@ -156,7 +156,11 @@ impl<'r, 's> Missing<'r, 's> {
             // cannot be read.
             request.allocate_host(state)?;
         }
-        let pending = self.must_complete_first(state, &batch.copies);
+        let mut marks = Marks::new();
+        for copies in &batch.copies {
+            marks.extend(self.must_end_before(state, copies));
+        }
+        let pending = self.awaited.ends_of(state, &marks);
         if !pending.is_empty() {
             return Ok(Step::EndOf(pending));
         }
@@ -171,15 +175,7 @@ impl<'r, 's> Missing<'r, 's> {
         Ok(Step::CopyToHost(Selection::Boxes(through_host)))
     }
 
-    /// The work that the host must wait for before these copies are queued.
-    fn must_complete_first(&mut self, state: &ArrayState, copies: &RoutedPlan) -> Queued {
-        let mut marks = Marks::new();
-        for copies in copies {
-            marks.extend(self.must_end_before(state, copies));
-        }
-        self.awaited.ends_of(state, &marks)
-    }
-
+    /// The uses that the host must wait for before these copies are queued.
     fn must_end_before(&self, state: &ArrayState, copies: &RoutedCopies) -> Marks {
         let (host, regions) = (state.host_location(), &copies.regions);
         let conflicts = |access| {

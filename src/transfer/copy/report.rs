@@ -89,8 +89,8 @@ impl Moved {
         bytes: u64,
     ) -> Self {
         let position = |queued: Option<&(Stream, Position)>| queued.map_or(Position(0), |it| it.1);
-        let (first, last) = (position(queued.first()), position(queued.last()));
-        Self { direction, bytes, first, last, queued_ns: 0, begun_ns: 0, lent_hash: None }
+        let last = Self::at(position(queued.last()), direction, bytes);
+        Self { first: position(queued.first()), ..last }
     }
 }
 

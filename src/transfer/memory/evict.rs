@@ -94,16 +94,11 @@ pub(super) fn evict(storage: &Storage, device: &Device, site: CallSite) -> Evict
 
 /// The regions that are valid at a device's location and not on the host.
 fn regions_not_on_host(storage: &Storage, state: &ArrayState, location: Location) -> Regions {
-    let (mut regions, host) = (Regions::new(), state.host_location());
-    state.coherence.visit_contents(&storage.memory_order().whole(), |region, content| {
-        if let Content::Stored(holders) = content
-            && holders.contains(location)
-            && !holders.contains(host)
-        {
-            regions.push(*region);
-        }
-    });
-    regions
+    let host = state.host_location();
+    state.regions_where(storage.memory_order(), &Selection::Whole, |content| match content {
+        Content::Stored(holders) => holders.contains(location) && !holders.contains(host),
+        _ => false,
+    })
 }
 
 fn remove_copy(storage: &Storage, state: &mut ArrayState, location: Location, site: CallSite) {

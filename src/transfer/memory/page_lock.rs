@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::memory_use::Owner;
-use crate::storage::{ArrayState, HostBuffer, HostHome, Storage};
-use crate::transfer::access::request::{Queued, Regions, Request, ends_of};
+use crate::storage::{HostBuffer, HostHome, Storage};
+use crate::transfer::access::request::{Queued, Request, ends_of};
 use crate::transfer::copy::missing::acquire_host;
 use crate::transfer::copy::report::report_after;
 use resident_backend::call_site::CallSite;
@@ -145,24 +145,15 @@ fn bring_to_host(request: &Request<'_>) -> Result<()> {
     let newer = {
         let mut state = request.storage.lock();
         state.reconcile(request.storage.memory_order());
-        newer_than_host(request.storage, &state)
+        let host = state.host_location();
+        state.regions_where(request.storage.memory_order(), request.selection, |content| {
+            !matches!(content, Content::Undefined(_)) && !content.is_valid(host)
+        })
     };
     if newer.is_empty() {
         return Ok(());
     }
     acquire_host(&request.of(&Selection::Boxes(newer)).reading())
-}
-
-/// The regions that have contents, but not on the host.
-fn newer_than_host(storage: &Storage, state: &ArrayState) -> Regions {
-    let (mut regions, host) = (Regions::new(), state.host_location());
-    state.coherence.visit_contents(&storage.memory_order().whole(), |region, content| {
-        let has_contents = !matches!(content, Content::Undefined(_));
-        if has_contents && !content.is_valid(host) {
-            regions.push(*region);
-        }
-    });
-    regions
 }
 
 /// Waits until no queued work uses the host memory. A refused wait is repeated: only the work's end

@@ -8,7 +8,7 @@ use crate::storage::ArrayState;
 use crate::transfer::access::request::{Marks, Request, collect_conflicts};
 use resident_backend::{Bytes, Dependencies, FailureKind, FillWork, Work};
 use resident_core::Access;
-use resident_core::coherence::{Location, Region};
+use resident_core::coherence::{Content, Location, Region};
 use resident_core::ordering::{Mark, UseEnd};
 
 /// Regions that are about to become stale on devices that use poison bytes.
@@ -29,13 +29,10 @@ impl Request<'_> {
             if [newest, Some(state.host_location())].contains(&Some(location)) || !is_poisoned {
                 continue;
             }
-            self.selection.for_each_region(self.storage.memory_order(), |region| {
-                state.coherence.visit_contents(region, |part, content| {
-                    if content.is_valid(location) {
-                        stale.push((location, *part));
-                    }
-                });
-            });
+            let (order, is_valid) =
+                (self.storage.memory_order(), |content: Content| content.is_valid(location));
+            let parts = state.regions_where(order, self.selection, is_valid);
+            stale.extend(parts.into_iter().map(|part| (location, part)));
         }
         stale
     }

@@ -4,7 +4,7 @@
 use crate::device::Device;
 use crate::device::Stream;
 use crate::storage::{ArrayState, DeviceCopy, StateGuard, Storage};
-use crate::transfer::access::request::{Marks, add_mark};
+use crate::transfer::access::request::{Marks, add_conflicts};
 use crate::transfer::copy::report::report_after;
 #[cfg(feature = "cuda")]
 use resident_backend::Address;
@@ -92,11 +92,7 @@ fn free_memory(state: &ArrayState, copy: &DeviceCopy) {
     let Some(address) = copy.address() else { return };
     let mut marks = Marks::new();
     let is_pending = |mark: Mark| !state.is_retired(mark);
-    copy.uses.visit_conflicts(None, Access::Overwrite, is_pending, |mark| {
-        if is_pending(mark) {
-            add_mark(&mut marks, mark);
-        }
-    });
+    add_conflicts(&copy.uses, None, Access::Overwrite, is_pending, &mut marks);
     let uses: Vec<(Stream, UseEnd)> = marks
         .iter()
         .filter_map(|mark| state.stream(mark.stream).map(|stream| (stream.clone(), mark.end)))

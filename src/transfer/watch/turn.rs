@@ -178,7 +178,7 @@ impl Turn<'_> {
         if !state.is_watched() {
             return Ok(Look::Over(Taken::Over));
         }
-        if state.has_pins() || state.is_being_filled() {
+        if state.has_pins() || state.has_claims() {
             return Ok(Look::Over(Taken::BehindAccess));
         }
         self.change = state.changes() - self.before;
