@@ -162,8 +162,7 @@ impl<'a> Launch<'a> {
 #[inline(always)]
 fn queue<const IS_OBSERVED: bool>(launch: &Launch<'_>, stream: &Stream) -> Result<()> {
     let (mut words, mut depends) = (Words::new(), Dependencies::new());
-    let mut packed_arrays = PackedArrays::new();
-    let mut launched = LaunchedArrays::of(launch.title, launch.site);
+    let (mut packed_arrays, mut launched) = (PackedArrays::new(), LaunchedArrays::default());
     let prepared = Prepared {
         words: &mut words,
         packed_arrays: &mut packed_arrays,
@@ -189,7 +188,7 @@ fn queue<const IS_OBSERVED: bool>(launch: &Launch<'_>, stream: &Stream) -> Resul
         Ok(position) => position,
         Err(error) => return Err(launch_error(launch, stream, &error)),
     };
-    let launcher = mark(stream, &mut launched, position);
+    let launcher = mark(launch, stream, &mut launched, position);
     if call.turn == Turn::Caller {
         stream.queue().run_launch(&call, position);
     }
@@ -245,6 +244,7 @@ struct Prepared<'r, 'a> {
 #[inline(always)]
 fn acquire<'a>(launch: &'a Launch<'_>, stream: &Stream, prepared: Prepared<'_, 'a>) -> Result<()> {
     let Prepared { words, packed_arrays, launched, depends } = prepared;
+    let call = || (&**launch.title, launch.site);
     let epoch = failure::epoch();
     let is_device_code = matches!(launch.code, KernelCode::Loaded(_));
     for bound in launch.bound {
@@ -260,7 +260,8 @@ fn acquire<'a>(launch: &'a Launch<'_>, stream: &Stream, prepared: Prepared<'_, '
                 // A device array is never ready on another device.
                 None => {
                     launch.check_home(array, stream)?;
-                    launched.acquire(storage, array.selection(), stream, access, depends)?
+                    let selection = array.selection();
+                    launched.acquire(storage, selection, stream, access, depends, call)?
                 }
             };
             if is_device_code && array.is_flat() {
@@ -280,8 +281,13 @@ fn acquire<'a>(launch: &'a Launch<'_>, stream: &Stream, prepared: Prepared<'_, '
 /// Marks the arrays as used at `position`. Records one event for all of them if other streams may
 /// have to wait for one. Returns the copies of a launcher that copies each argument.
 #[inline(always)]
-fn mark(stream: &Stream, launched: &mut LaunchedArrays<'_>, position: Position) -> Flow {
-    let marked = launched.mark(stream, position);
+fn mark(
+    launch: &Launch<'_>,
+    stream: &Stream,
+    launched: &mut LaunchedArrays<'_>,
+    position: Position,
+) -> Flow {
+    let marked = launched.mark(stream, position, || (&**launch.title, launch.site));
     stream.device_ref().count_launch(&marked.copies);
     if marked.needs_event {
         stream.ensure_event_at_tail();

@@ -21,11 +21,8 @@ use resident_core::ordering::UseEnd;
 
 /// The arrays of a launch, in the order of its parameters. Those that are not marked when this
 /// value drops are only unpinned. Launches with up to 16 arrays allocate nothing.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct LaunchedArrays<'a> {
-    /// The kernel's name in messages, and the launch's line.
-    operation: &'a str,
-    site: CallSite,
     list: SmallVec<[LaunchedArray<'a>; 16]>,
     /// The elements of those that are parts of arrays, in order.
     parts: SmallVec<[Selection; 4]>,
@@ -74,11 +71,6 @@ impl Marked {
 }
 
 impl<'a> LaunchedArrays<'a> {
-    #[inline(always)]
-    pub(crate) fn of(operation: &'a str, site: CallSite) -> Self {
-        Self { operation, site, list: SmallVec::new(), parts: SmallVec::new() }
-    }
-
     /// Acquires a whole array that needs no copy and no wait, and returns the address of its copy.
     /// If the array needs either, does nothing and returns `None`. `epoch` is the current epoch of
     /// failures.
@@ -103,17 +95,20 @@ impl<'a> LaunchedArrays<'a> {
     }
 
     /// Acquires an array or a part of one, with the copies and waits that it needs. Adds to
-    /// `depends` the work that wrote the elements to read and may still fail.
-    pub(crate) fn acquire(
+    /// `depends` the work that wrote the elements to read and may still fail. `call` returns the
+    /// kernel's name in messages, and the launch's line.
+    pub(crate) fn acquire<'c>(
         &mut self,
         storage: &'a Storage,
         selection: Selection,
         stream: &Stream,
         access: Access,
         depends: &mut Dependencies,
+        call: impl Fn() -> (&'c str, CallSite),
     ) -> Result<Address> {
         let (is_whole, cause) = (matches!(selection, Selection::Whole), Cause::Launch);
-        let request = &Request::new(storage, &selection, access, cause, self.operation, self.site);
+        let (operation, site) = call();
+        let request = &Request::new(storage, &selection, access, cause, operation, site);
         if is_whole
             && access != Access::Overwrite
             && let Some(state) = upload_small(request, stream)?
@@ -135,10 +130,16 @@ impl<'a> LaunchedArrays<'a> {
         Ok(address)
     }
 
-    /// Marks the arrays as used by the launch at `position`.
+    /// Marks the arrays as used by the launch at `position`. `call` returns the kernel's name in
+    /// messages, and the launch's line, which are rarely needed.
     #[inline(always)]
-    pub(crate) fn mark(&mut self, stream: &Stream, position: Position) -> Marked {
-        let (mut marked, mut parts) = (Marked::default(), self.parts.iter());
+    pub(crate) fn mark<'c>(
+        &mut self,
+        stream: &Stream,
+        position: Position,
+        call: impl Fn() -> (&'c str, CallSite),
+    ) -> Marked {
+        let (mut marked, mut next_part) = (Marked::default(), 0);
         let (mut summarised, mut summarised_bytes) = (0, 0);
         for array in &mut self.list {
             let state = match array.mark_summarised(stream, position) {
@@ -156,10 +157,12 @@ impl<'a> LaunchedArrays<'a> {
                 false
             };
             if !is_marked {
-                let part = if array.is_whole { None } else { parts.next() };
+                let part = if array.is_whole { None } else { self.parts.get(next_part) };
+                next_part += usize::from(!array.is_whole);
                 let (part, cause) = (part.unwrap_or(&Selection::Whole), Cause::Launch);
-                let (storage, access) = (array.storage, array.access);
-                let request = Request::new(storage, part, access, cause, self.operation, self.site);
+                let ((storage, access), (operation, site)) =
+                    ((array.storage, array.access), call());
+                let request = Request::new(storage, part, access, cause, operation, site);
                 array.mark(&request, stream, position, &mut marked);
             }
             marked.follows_other |= array.follows_other;

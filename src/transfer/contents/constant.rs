@@ -121,10 +121,7 @@ impl Request<'_> {
                 depends: Dependencies::new(),
                 label: self.storage.label(device::FILL, self.site),
             }));
-            let marks = self.conflicts_of_write(&state, stream, location, &regions);
-            self.make_wait(&mut state, stream, &marks)?;
-            let submitted = stream.submit_timed(work);
-            let position = submitted.map_err(|error| self.stale_copy_error(stream, &error))?;
+            let position = self.submit_write(&mut state, stream, location, &regions, work)?;
             self.record_copy(&mut state, stream, location, &regions, position);
         }
         Ok(())

@@ -245,7 +245,10 @@ impl Upload<'_> {
 
     fn work(&self, source: Arc<dyn HostMemory>, parts: Boxes) -> Box<CopyWork> {
         let before = self.lease.queued.as_ref().map(|(stream, position)| (stream.id(), *position));
-        upload_work(self.request, source, self.address, parts, before.into_iter().collect())
+        let (source, destination) = (Memory::Host(source), Memory::Device(self.address));
+        let copy = self.request.copy_work("copy to", source, destination, parts);
+        let depends = before.into_iter().collect();
+        Box::new(CopyWork { loss: FailureKind::Contents, depends, ..copy })
     }
 
     /// Marks what the queued chunks write, and waits until the memory was read. Returns the outcome
@@ -279,18 +282,6 @@ pub(super) fn parts_of(
     let unit_bytes = memory_order.unit_bytes();
     let boxes = regions.iter().flat_map(|region| to.boxes_of(unit_bytes, memory_order, region));
     boxes.flat_map(|part| to.copies_from(&from, &part, u64::from(unit_bytes))).collect()
-}
-
-pub(in crate::transfer) fn upload_work(
-    request: &Request<'_>,
-    source: Arc<dyn HostMemory>,
-    address: Address,
-    parts: Boxes,
-    depends: Dependencies,
-) -> Box<CopyWork> {
-    let (source, destination) = (Memory::Host(source), Memory::Device(address));
-    let copy = request.copy_work("copy to", source, destination, parts);
-    Box::new(CopyWork { loss: FailureKind::Contents, depends, ..copy })
 }
 
 /// Copies a part to `to`, which has the same shape. Copies from a device run on `stream` if it is a

@@ -377,16 +377,29 @@ impl Request<'_> {
 
     /// The error of a refused copy or fill of elements that are stale at the destination: a refusal
     /// in the middle changes no contents.
-    pub(in crate::transfer) fn stale_copy_error(
-        &self,
-        stream: &Stream,
-        error: &BackendError,
-    ) -> Error {
+    fn stale_copy_error(&self, stream: &Stream, error: &BackendError) -> Error {
         self.copy_error(stream, error).with_contents_unchanged()
     }
 
     pub(in crate::transfer) fn copy_error(&self, stream: &Stream, error: &BackendError) -> Error {
         self.call_error(stream.device_ref(), "copying", error)
+    }
+
+    /// Queues work on `stream` that copies `regions` to `location`, after all uses of those bytes.
+    /// From then on the regions count as valid at `location`. Work that uses them must wait for the
+    /// returned position.
+    pub(in crate::transfer) fn submit_write(
+        &self,
+        state: &mut ArrayState,
+        stream: &Stream,
+        location: Location,
+        regions: &Regions,
+        work: Work,
+    ) -> Result<Position> {
+        let marks = self.conflicts_of_write(state, stream, location, regions);
+        self.make_wait(state, stream, &marks)?;
+        let submitted = stream.submit_timed(work);
+        submitted.map_err(|error| self.stale_copy_error(stream, &error))
     }
 
     /// The copies of regions from one copy of the whole array to another.
