@@ -2,11 +2,19 @@
 
 use resident::Grid;
 
-use crate::{check, words};
+use crate::{Case, case, words};
 
-#[test]
-fn bits_are_counted_reversed_and_found() {
-    let source = r#"
+cases! {
+    bits_are_counted_reversed_and_found, bits_are_interleaved, bytes_are_permuted_and_compared,
+    products_of_packed_integers_are_summed, words_are_computed_by_lanes, lanes_differ_by_so_much,
+    sums_of_absolute_differences, gray_codes_and_parity, mixing_of_bits_for_a_hash, hashes_of_texts,
+    hash_table_with_open_addressing, cyclic_redundancy_check, random_numbers_by_shifts,
+    random_numbers_by_counter, text_search, letters_are_changed_and_counted, distances_of_bits,
+    numbers_of_many_words_are_added
+}
+
+fn bits_are_counted_reversed_and_found() -> Case {
+    let text = r#"
         extern "C" __global__ void run(const unsigned *in, unsigned *out, int n) {
             int i = threadIdx.x;
             unsigned x = in[i] >> (i & 31);
@@ -29,12 +37,11 @@ fn bits_are_counted_reversed_and_found() {
             counts ^ x.reverse_bits() ^ others ^ (wide.reverse_bits() >> 32) as u32
         })
         .collect();
-    check!(source, Grid::new(1, 64), x, [0_u32; 64], expected);
+    case(text, Grid::new(1, 64), &x, expected)
 }
 
-#[test]
-fn bits_are_interleaved() {
-    let source = r#"
+fn bits_are_interleaved() -> Case {
+    let text = r#"
         __device__ unsigned spread(unsigned x) {
             x &= 0xffff;
             x = (x ^ (x << 8)) & 0x00ff00ff;
@@ -53,13 +60,11 @@ fn bits_are_interleaved() {
             sum | (x >> bit & 1) << (2 * bit) | (x >> (16 + bit) & 1) << (2 * bit + 1)
         })
     };
-    let expected: Vec<u32> = x.iter().map(interleaved).collect();
-    check!(source, Grid::new(1, 32), x, [0_u32; 32], expected);
+    case(text, Grid::new(1, 32), &x, x.iter().map(interleaved))
 }
 
-#[test]
-fn bytes_are_permuted_and_compared() {
-    let source = r#"
+fn bytes_are_permuted_and_compared() -> Case {
+    let text = r#"
         extern "C" __global__ void run(const unsigned *in, unsigned *out, int n) {
             int i = threadIdx.x;
             unsigned x = in[i], y = in[(i + 1) % n];
@@ -80,12 +85,11 @@ fn bytes_are_permuted_and_compared() {
             mixed ^ shifted ^ high ^ signed
         })
         .collect();
-    check!(source, Grid::new(1, 32), x, [0_u32; 32], expected);
+    case(text, Grid::new(1, 32), &x, expected)
 }
 
-#[test]
-fn products_of_packed_integers_are_summed() {
-    let source = r#"
+fn products_of_packed_integers_are_summed() -> Case {
+    let text = r#"
         extern "C" __global__ void run(const int *in, int *out, int n) {
             int i = threadIdx.x, x = in[i], y = in[(i + 1) % n], *o = out + 8 * i;
             unsigned u = x, v = y;
@@ -124,8 +128,7 @@ fn products_of_packed_integers_are_summed() {
             -300 * low_x + 2 * low_y + 1,
         ]
     };
-    let expected: Vec<i32> = (0..32).flat_map(of).collect();
-    check!(source, Grid::new(1, 32), x, [0; 256], expected);
+    case(text, Grid::new(1, 32), &x, (0..32).flat_map(of))
 }
 
 /// Four results of lanes of eight bits, and of two of sixteen.
@@ -135,9 +138,8 @@ fn by_lanes(x: u32, y: u32, bits: u32, of: impl Fn(i64, i64) -> i64) -> u32 {
     lanes.fold(0, |word, at| word | (lane(of(lane(x, at), lane(y, at)) as u32, 0) as u32) << at)
 }
 
-#[test]
-fn words_are_computed_by_lanes() {
-    let source = r#"
+fn words_are_computed_by_lanes() -> Case {
+    let text = r#"
         extern "C" __global__ void run(const unsigned *in, unsigned *out, int n) {
             int t = threadIdx.x;
             unsigned x = in[t], y = in[(t + 1) % n], *o = out + 16 * t;
@@ -175,13 +177,11 @@ fn words_are_computed_by_lanes() {
             by_lanes(x, y & 0xffff_0000 | x & 0xffff, 16, |a, b| mask(a == b)),
         ]
     };
-    let expected: Vec<u32> = (0..32).flat_map(of).collect();
-    check!(source, Grid::new(1, 32), x, [0_u32; 512], expected);
+    case(text, Grid::new(1, 32), &x, (0..32).flat_map(of))
 }
 
-#[test]
-fn lanes_differ_by_so_much() {
-    let source = r#"
+fn lanes_differ_by_so_much() -> Case {
+    let text = r#"
         extern "C" __global__ void run(const unsigned *in, unsigned *out, int n) {
             int t = threadIdx.x;
             unsigned x = in[t], y = in[(t + 1) % n], *o = out + 10 * t;
@@ -209,13 +209,11 @@ fn lanes_differ_by_so_much() {
             by_lanes(x, y, 16, |a, b| a - b),
         ]
     };
-    let expected: Vec<u32> = (0..32).flat_map(of).collect();
-    check!(source, Grid::new(1, 32), x, [0_u32; 320], expected);
+    case(text, Grid::new(1, 32), &x, (0..32).flat_map(of))
 }
 
-#[test]
-fn sums_of_absolute_differences() {
-    let source = r#"
+fn sums_of_absolute_differences() -> Case {
+    let text = r#"
         extern "C" __global__ void run(const unsigned *in, unsigned *out, int n) {
             unsigned x = in[threadIdx.x], y = in[(threadIdx.x + 1) % n];
             out[threadIdx.x] = __usad(x, y, 7u) + __uhadd(x, y) ^ __urhadd(x, y);
@@ -228,13 +226,11 @@ fn sums_of_absolute_differences() {
         let (down, up) = ((sum >> 1) as u32, ((sum + 1) >> 1) as u32);
         x.abs_diff(y).wrapping_add(7).wrapping_add(down) ^ up
     };
-    let expected: Vec<u32> = (0..32).map(difference).collect();
-    check!(source, Grid::new(1, 32), x, [0_u32; 32], expected);
+    case(text, Grid::new(1, 32), &x, (0..32).map(difference))
 }
 
-#[test]
-fn gray_codes_and_parity() {
-    let source = r#"
+fn gray_codes_and_parity() -> Case {
+    let text = r#"
         extern "C" __global__ void run(const unsigned *in, unsigned *out, int n) {
             unsigned i = threadIdx.x, gray = in[i] ^ in[i] >> 1, back = gray;
             for (unsigned shift = 1; shift < 32; shift <<= 1) back ^= back >> shift;
@@ -246,8 +242,7 @@ fn gray_codes_and_parity() {
         let gray = x ^ x >> 1;
         gray.wrapping_mul(2).wrapping_add(gray.count_ones() & 1)
     };
-    let expected: Vec<u32> = x.iter().map(code).collect();
-    check!(source, Grid::new(1, 40), x, [0_u32; 40], expected);
+    case(text, Grid::new(1, 40), &x, x.iter().map(code))
 }
 
 fn murmur(mut h: u32) -> u32 {
@@ -256,9 +251,8 @@ fn murmur(mut h: u32) -> u32 {
     h ^ h >> 16
 }
 
-#[test]
-fn mixing_of_bits_for_a_hash() {
-    let source = r#"
+fn mixing_of_bits_for_a_hash() -> Case {
+    let text = r#"
         __device__ __forceinline__ unsigned mix(unsigned h) {
             h ^= h >> 16; h *= 0x85ebca6bu; h ^= h >> 13; h *= 0xc2b2ae35u; h ^= h >> 16;
             return h;
@@ -269,13 +263,11 @@ fn mixing_of_bits_for_a_hash() {
         }
     "#;
     let x = words(70);
-    let expected: Vec<u32> = x.iter().zip(0..).map(|(x, i)| murmur(x.wrapping_add(i))).collect();
-    check!(source, Grid::new(3, 32), x, [0_u32; 70], expected);
+    case(text, Grid::new(3, 32), &x, x.iter().zip(0..).map(|(x, i)| murmur(x.wrapping_add(i))))
 }
 
-#[test]
-fn hashes_of_texts() {
-    let source = r#"
+fn hashes_of_texts() -> Case {
+    let text = r#"
         extern "C" __global__ void run(const char *in, unsigned *out, int n) {
             const char *text = in + 8 * threadIdx.x;
             unsigned hash = 2166136261u;
@@ -295,13 +287,11 @@ fn hashes_of_texts() {
         text.bytes()
             .fold(2_166_136_261_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(16_777_619))
     };
-    let expected: Vec<u32> = texts.iter().map(hash).collect();
-    check!(source, Grid::new(1, 8), x, [0_u32; 8], expected);
+    case(text, Grid::new(1, 8), &x, texts.iter().map(hash))
 }
 
-#[test]
-fn hash_table_with_open_addressing() {
-    let source = r#"
+fn hash_table_with_open_addressing() -> Case {
+    let text = r#"
         #define SLOTS 128u
         extern "C" __global__ void run(const unsigned *in, unsigned *out, int n) {
             int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -326,12 +316,11 @@ fn hash_table_with_open_addressing() {
         }
     }
     table[128] = table[..128].iter().fold(0, |sum: u32, x| sum.wrapping_add(*x));
-    check!(source, Grid::new(4, 32), x, [0_u32; 129], table);
+    case(text, Grid::new(4, 32), &x, table)
 }
 
-#[test]
-fn cyclic_redundancy_check() {
-    let source = r#"
+fn cyclic_redundancy_check() -> Case {
+    let text = r#"
         extern "C" __global__ void run(const unsigned char *in, unsigned *out, int n) {
             unsigned crc = ~0u;
             const unsigned char *part = in + 16 * threadIdx.x;
@@ -350,13 +339,11 @@ fn cyclic_redundancy_check() {
             })
         })
     };
-    let expected: Vec<u32> = x.chunks(16).map(crc).collect();
-    check!(source, Grid::new(1, 8), x, [0_u32; 8], expected);
+    case(text, Grid::new(1, 8), &x, x.chunks(16).map(crc))
 }
 
-#[test]
-fn random_numbers_by_shifts() {
-    let source = r#"
+fn random_numbers_by_shifts() -> Case {
+    let text = r#"
         struct State { unsigned x, y, z, w, sum; };
         __device__ unsigned next(State *s) {
             unsigned t = s->x ^ s->x >> 2;
@@ -383,12 +370,11 @@ fn random_numbers_by_shifts() {
             expected.push(w.wrapping_add(sum));
         }
     }
-    check!(source, Grid::new(1, 16), x, [0_u32; 160], expected);
+    case(text, Grid::new(1, 16), &x, expected)
 }
 
-#[test]
-fn random_numbers_by_counter() {
-    let source = r#"
+fn random_numbers_by_counter() -> Case {
+    let text = r#"
         __device__ uint4 round_of(uint4 c, uint2 key) {
             unsigned long long a = 0xD2511F53ull * c.x, b = 0xCD9E8D57ull * c.z;
             return make_uint4((unsigned)(b >> 32) ^ c.y ^ key.x, (unsigned)b,
@@ -420,13 +406,11 @@ fn random_numbers_by_counter() {
         }
         c
     };
-    let expected: Vec<[u32; 4]> = (0..8).map(numbers).collect();
-    check!(source, Grid::new(1, 8), x, [[0_u32; 4]; 8], expected);
+    case(text, Grid::new(1, 8), &x, (0..8).map(numbers))
 }
 
-#[test]
-fn text_search() {
-    let source = r#"
+fn text_search() -> Case {
+    let text = r#"
         __constant__ char pattern[] = "abba";
         extern "C" __global__ void run(const char *in, int *out, int n) {
             int i = blockIdx.x * blockDim.x + threadIdx.x, k = 0;
@@ -445,12 +429,11 @@ fn text_search() {
     let mut expected = vec![0; 10];
     expected[0] = found as i32;
     expected.extend(lengths);
-    check!(source, Grid::new(7, 32), x, [0; 207], expected);
+    case(text, Grid::new(7, 32), &x, expected)
 }
 
-#[test]
-fn letters_are_changed_and_counted() {
-    let source = r#"
+fn letters_are_changed_and_counted() -> Case {
+    let text = r#"
         extern "C" __global__ void run(const unsigned char *in, unsigned char *out, int n) {
             int i = blockIdx.x * blockDim.x + threadIdx.x;
             if (i >= n) return;
@@ -472,13 +455,11 @@ fn letters_are_changed_and_counted() {
         128.. => c ^ 0x80,
         _ => *c,
     };
-    let expected: Vec<u8> = x.iter().map(rotated).collect();
-    check!(source, Grid::new(4, 64), x, [0_u8; 256], expected);
+    case(text, Grid::new(4, 64), &x, x.iter().map(rotated))
 }
 
-#[test]
-fn distances_of_bits() {
-    let source = r#"
+fn distances_of_bits() -> Case {
+    let text = r#"
         extern "C" __global__ void run(const unsigned long long *in, int *out, int n) {
             __shared__ unsigned long long all[16];
             int i = threadIdx.x, j = threadIdx.y;
@@ -488,14 +469,16 @@ fn distances_of_bits() {
         }
     "#;
     let x: Vec<u64> = words(16).iter().map(|x| u64::from(*x).wrapping_mul(0x1_2345_6789)).collect();
-    let expected: Vec<i32> =
-        (0..256).map(|i| (x[i % 16] ^ x[i / 16]).count_ones() as i32).collect();
-    check!(source, Grid::new(1, (16, 16)), x, [0; 256], expected);
+    case(
+        text,
+        Grid::new(1, (16, 16)),
+        &x,
+        (0..256).map(|i| (x[i % 16] ^ x[i / 16]).count_ones() as i32),
+    )
 }
 
-#[test]
-fn numbers_of_many_words_are_added() {
-    let source = r#"
+fn numbers_of_many_words_are_added() -> Case {
+    let text = r#"
         // 128 bits: the carry is what is less than a summand.
         extern "C" __global__ void run(const ulonglong2 *in, ulonglong2 *out, int n) {
             ulonglong2 a = in[threadIdx.x], b = in[(threadIdx.x + 1) % n], r;
@@ -518,5 +501,5 @@ fn numbers_of_many_words_are_added() {
             [result as u64, (result >> 64) as u64]
         })
         .collect();
-    check!(source, Grid::new(1, 8), x, [[0_u64; 2]; 8], expected);
+    case(text, Grid::new(1, 8), &x, expected)
 }

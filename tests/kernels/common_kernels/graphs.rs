@@ -2,11 +2,16 @@
 
 use resident::Grid;
 
-use crate::{check, floats, ints, words};
+use crate::{Case, case, case_with, floats, ints, words};
 
-#[test]
-fn sparse_rows_times_a_vector() {
-    let source = r#"
+cases! {
+    sparse_rows_times_a_vector, breadth_first_levels, connected_components_by_pointer_jumping,
+    list_ranking, shortest_paths_between_all_pairs, edit_distance_along_diagonals, knapsack_by_rows,
+    game_of_life, nearest_centre_of_each_point, ways_to_place_queens
+}
+
+fn sparse_rows_times_a_vector() -> Case {
+    let text = r#"
         // Row starts, columns, then values: rows have 1, 2, 3, 0, 1, ... elements.
         extern "C" __global__ void run(const int *in, int *out, int n) {
             int rows = in[0], row = blockIdx.x * blockDim.x + threadIdx.x;
@@ -34,12 +39,11 @@ fn sparse_rows_times_a_vector() {
         .map(|row| (row[0] as usize..row[1] as usize).map(|k| values[k] * (columns[k] + 1)).sum())
         .collect();
     let x = [vec![rows], starts, columns, values].concat();
-    check!(source, Grid::new(2, 32), x, [0; 40], expected);
+    case(text, Grid::new(2, 32), &x, expected)
 }
 
-#[test]
-fn breadth_first_levels() {
-    let source = r#"
+fn breadth_first_levels() -> Case {
+    let text = r#"
         // Vertex v has edges to 2 v + 1 and 3 v + 1.
         extern "C" __global__ void run(const int *in, int *out, int n) {
             __shared__ int changed;
@@ -76,12 +80,11 @@ fn breadth_first_levels() {
             }
         }
     }
-    check!(source, Grid::new(1, 64), [0], [7; 64], levels);
+    case_with(text, Grid::new(1, 64), &[0], &[7; 64], levels)
 }
 
-#[test]
-fn connected_components_by_pointer_jumping() {
-    let source = r#"
+fn connected_components_by_pointer_jumping() -> Case {
+    let text = r#"
         extern "C" __global__ void run(const int *in, int *out, int n) {
             __shared__ int parent[64];
             int v = threadIdx.x;
@@ -111,12 +114,11 @@ fn connected_components_by_pointer_jumping() {
             expected[x[v] as usize] = least;
         }
     }
-    check!(source, Grid::new(1, 64), x, [0; 64], expected);
+    case(text, Grid::new(1, 64), &x, expected)
 }
 
-#[test]
-fn list_ranking() {
-    let source = r#"
+fn list_ranking() -> Case {
+    let text = r#"
         extern "C" __global__ void run(const int *in, int *out, int n) {
             __shared__ int next[64], rank[64];
             int i = threadIdx.x;
@@ -137,12 +139,11 @@ fn list_ranking() {
     let x: Vec<i32> = (0..64).map(|i| if i == last { i } else { (i + 7) % 64 }).collect();
     let mut expected = vec![0; 64];
     (0..64).for_each(|step| expected[step * 7 % 64] = 63 - step as i32);
-    check!(source, Grid::new(1, 64), x, [0; 64], expected);
+    case(text, Grid::new(1, 64), &x, expected)
 }
 
-#[test]
-fn shortest_paths_between_all_pairs() {
-    let source = r#"
+fn shortest_paths_between_all_pairs() -> Case {
+    let text = r#"
         extern "C" __global__ void run(const int *in, int *out, int n) {
             __shared__ int d[16][16];
             int i = threadIdx.y, j = threadIdx.x;
@@ -167,12 +168,11 @@ fn shortest_paths_between_all_pairs() {
             d[n] = d[n].min(d[n / 16 * 16 + k] + d[k * 16 + n % 16]);
         }
     }
-    check!(source, Grid::new(1, (16, 16)), x, [0; 256], d);
+    case(text, Grid::new(1, (16, 16)), &x, d)
 }
 
-#[test]
-fn edit_distance_along_diagonals() {
-    let source = r#"
+fn edit_distance_along_diagonals() -> Case {
+    let text = r#"
         extern "C" __global__ void run(const int *in, int *out, int n) {
             __shared__ int d[33][33];
             const int m = 32, *a = in, *b = in + m;
@@ -200,12 +200,11 @@ fn edit_distance_along_diagonals() {
             row[j] = replaced.min(row[j].min(row[j - 1]) + 1);
         }
     }
-    check!(source, Grid::new(1, 32), x, [0], [row[32]]);
+    case(text, Grid::new(1, 32), &x, [row[32]])
 }
 
-#[test]
-fn knapsack_by_rows() {
-    let source = r#"
+fn knapsack_by_rows() -> Case {
+    let text = r#"
         extern "C" __global__ void run(const int *in, int *out, int n) {
             __shared__ int best[2][64];
             int w = threadIdx.x, now = 0;
@@ -227,12 +226,11 @@ fn knapsack_by_rows() {
             best[w] = best[w].max(best[w - item[0] as usize] + item[1]);
         }
     }
-    check!(source, Grid::new(1, 64), x, [0; 64], best);
+    case(text, Grid::new(1, 64), &x, best)
 }
 
-#[test]
-fn game_of_life() {
-    let source = r#"
+fn game_of_life() -> Case {
+    let text = r#"
         #define W 32
         extern "C" __global__ void run(const unsigned *in, unsigned *out, int n) {
             // A row is a word.
@@ -266,12 +264,11 @@ fn game_of_life() {
         };
         rows = (0..32).map(next).collect();
     }
-    check!(source, Grid::new(1, 32), x, [0_u32; 32], rows);
+    case(text, Grid::new(1, 32), &x, rows)
 }
 
-#[test]
-fn nearest_centre_of_each_point() {
-    let source = r#"
+fn nearest_centre_of_each_point() -> Case {
+    let text = r#"
         extern "C" __global__ void run(const float2 *in, int *out, int n) {
             __shared__ float2 centres[4];
             int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -293,13 +290,11 @@ fn nearest_centre_of_each_point() {
         let distance = |k: usize| (p[0] - x[k][0]).powi(2) + (p[1] - x[k][1]).powi(2);
         (0..4).min_by(|a, b| distance(*a).total_cmp(&distance(*b))).expect("some") as i32
     };
-    let expected: Vec<i32> = x.iter().map(nearest).collect();
-    check!(source, Grid::new(3, 32), x, [0; 80], expected);
+    case(text, Grid::new(3, 32), &x, x.iter().map(nearest))
 }
 
-#[test]
-fn ways_to_place_queens() {
-    let source = r#"
+fn ways_to_place_queens() -> Case {
+    let text = r#"
         __device__ int ways(unsigned all, unsigned columns, unsigned left, unsigned right) {
             if (columns == all) return 1;
             int count = 0;
@@ -315,5 +310,5 @@ fn ways_to_place_queens() {
             out[threadIdx.x] = ways((1u << size) - 1, 0, 0, 0);
         }
     "#;
-    check!(source, Grid::new(1, 6), [1, 4, 5, 6, 7, 8], [0; 6], [1, 2, 10, 4, 40, 92]);
+    case(text, Grid::new(1, 6), &[1, 4, 5, 6, 7, 8], [1, 2, 10, 4, 40, 92])
 }

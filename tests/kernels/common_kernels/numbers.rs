@@ -4,24 +4,37 @@ use std::cmp::Ordering;
 
 use resident::Grid;
 
-use crate::{check, floats, ints, words};
+use crate::{Case, case, case_with, floats, ints, words};
 
-#[test]
-fn scaled_sum_of_vectors() {
-    let source = r#"
+cases! {
+    scaled_sum_of_vectors, polynomial_by_horner_with_fused_steps,
+    forces_between_all_bodies_in_tiles, transform_of_walsh_and_hadamard,
+    fourier_transform_modulo_a_prime, butterflies_of_complex_numbers, pi_by_points_in_a_circle,
+    random_walks, systems_of_three_diagonals, iterations_of_jacobi, elimination_of_small_matrices,
+    compensated_sums, directed_rounding_for_intervals, directed_rounding_of_doubles,
+    directed_rounding_at_the_ends, least_squares_and_distances, sieve_of_primes,
+    powers_modulo_a_number
+}
+
+fn scaled_sum_of_vectors() -> Case {
+    let text = r#"
         extern "C" __global__ void run(const float *in, float *out, int n) {
             for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += blockDim.x * gridDim.x)
                 out[i] = 2.5f * in[i] + out[i];
         }
     "#;
     let (x, y) = (floats(200), floats(400));
-    let expected: Vec<f32> = x.iter().zip(&y[200..]).map(|(x, y)| 2.5 * x + y).collect();
-    check!(source, Grid::new(2, 32), x, y[200..], expected);
+    case_with(
+        text,
+        Grid::new(2, 32),
+        &x,
+        &y[200..],
+        x.iter().zip(&y[200..]).map(|(x, y)| 2.5 * x + y),
+    )
 }
 
-#[test]
-fn polynomial_by_horner_with_fused_steps() {
-    let source = r#"
+fn polynomial_by_horner_with_fused_steps() -> Case {
+    let text = r#"
         extern "C" __global__ void run(const float *in, float *out, int n) {
             float x = in[threadIdx.x];
             const float c[] = {1.5f, -2.0f, 0.25f, 3.0f};
@@ -33,13 +46,11 @@ fn polynomial_by_horner_with_fused_steps() {
     "#;
     let x = floats(64);
     let value = |x: &f32| 3.0_f32.mul_add(*x, 0.25).mul_add(*x, -2.0).mul_add(*x, 1.5);
-    let expected: Vec<f32> = x.iter().map(value).collect();
-    check!(source, Grid::new(1, 64), x, [0.0_f32; 64], expected);
+    case(text, Grid::new(1, 64), &x, x.iter().map(value))
 }
 
-#[test]
-fn forces_between_all_bodies_in_tiles() {
-    let source = r#"
+fn forces_between_all_bodies_in_tiles() -> Case {
+    let text = r#"
         #define P 16
         extern "C" __global__ void run(const float4 *in, float4 *out, int n) {
             __shared__ float4 tile[P];
@@ -73,13 +84,11 @@ fn forces_between_all_bodies_in_tiles() {
         }
         force
     };
-    let expected: Vec<[f32; 4]> = x.iter().map(force).collect();
-    check!(source, Grid::new(2, 16), x, [[0.0_f32; 4]; 32], expected);
+    case(text, Grid::new(2, 16), &x, x.iter().map(force))
 }
 
-#[test]
-fn transform_of_walsh_and_hadamard() {
-    let source = r#"
+fn transform_of_walsh_and_hadamard() -> Case {
+    let text = r#"
         extern "C" __global__ void run(const int *in, int *out, int n) {
             __shared__ int s[64];
             int t = threadIdx.x;
@@ -102,8 +111,7 @@ fn transform_of_walsh_and_hadamard() {
         let sign = |k: usize| if (i & k).count_ones() % 2 == 1 { -1 } else { 1 };
         x.iter().enumerate().map(|(k, x)| sign(k) * x).sum::<i32>()
     };
-    let expected: Vec<i32> = (0..64).map(value).collect();
-    check!(source, Grid::new(1, 32), x, [0; 64], expected);
+    case(text, Grid::new(1, 32), &x, (0..64).map(value))
 }
 
 /// Of the root of 1 of order 2^k modulo 998244353.
@@ -119,9 +127,8 @@ fn power(mut base: u64, mut exponent: u64) -> u64 {
     result
 }
 
-#[test]
-fn fourier_transform_modulo_a_prime() {
-    let source = r#"
+fn fourier_transform_modulo_a_prime() -> Case {
+    let text = r#"
         typedef unsigned long long u64;
         #define P 998244353ull
         __device__ unsigned power(u64 base, unsigned exponent) {
@@ -155,13 +162,11 @@ fn fourier_transform_modulo_a_prime() {
             .map(|(x, j)| u64::from(*x) % 998_244_353 * power(root, j * k) % 998_244_353);
         (terms.sum::<u64>() % 998_244_353) as u32
     };
-    let expected: Vec<u32> = (0..64).map(value).collect();
-    check!(source, Grid::new(1, 32), x, [0_u32; 64], expected);
+    case(text, Grid::new(1, 32), &x, (0..64).map(value))
 }
 
-#[test]
-fn butterflies_of_complex_numbers() {
-    let source = r#"
+fn butterflies_of_complex_numbers() -> Case {
+    let text = r#"
         // A transform of four points needs no other factors than 1, i, -1 and -i.
         extern "C" __global__ void run(const float2 *in, float2 *out, int n) {
             const float2 *x = in + 4 * threadIdx.x;
@@ -186,13 +191,11 @@ fn butterflies_of_complex_numbers() {
         let terms = (0..4).map(|j| turned(x[i / 4 * 4 + j], j * (i % 4)));
         terms.fold([0.0, 0.0], |sum, term| [sum[0] + term[0], sum[1] + term[1]])
     };
-    let expected: Vec<[f32; 2]> = (0..64).map(value).collect();
-    check!(source, Grid::new(1, 16), x, [[0.0_f32; 2]; 64], expected);
+    case(text, Grid::new(1, 16), &x, (0..64).map(value))
 }
 
-#[test]
-fn pi_by_points_in_a_circle() {
-    let source = r#"
+fn pi_by_points_in_a_circle() -> Case {
+    let text = r#"
         __device__ unsigned next(unsigned &s) { s ^= s << 13; s ^= s >> 17; s ^= s << 5; return s; }
         extern "C" __global__ void run(const unsigned *in, unsigned *out, int n) {
             unsigned state = in[blockIdx.x * blockDim.x + threadIdx.x] | 1, inside = 0;
@@ -220,12 +223,11 @@ fn pi_by_points_in_a_circle() {
         }
     }
     assert!((f64::from(inside) / 1600.0 - std::f64::consts::PI).abs() < 0.1);
-    check!(source, Grid::new(4, 32), x, [0_u32], [inside]);
+    case(text, Grid::new(4, 32), &x, [inside])
 }
 
-#[test]
-fn random_walks() {
-    let source = r#"
+fn random_walks() -> Case {
+    let text = r#"
         extern "C" __global__ void run(const unsigned *in, int *out, int n) {
             unsigned long long s = in[threadIdx.x];
             int2 at = make_int2(0, 0);
@@ -249,13 +251,11 @@ fn random_walks() {
             at + [1000, -1000, 1, -1][(s >> 62) as usize]
         })
     };
-    let expected: Vec<i32> = x.iter().map(walk).collect();
-    check!(source, Grid::new(1, 32), x, [0; 32], expected);
+    case(text, Grid::new(1, 32), &x, x.iter().map(walk))
 }
 
-#[test]
-fn systems_of_three_diagonals() {
-    let source = r#"
+fn systems_of_three_diagonals() -> Case {
+    let text = r#"
         // -x[i-1] + 4 x[i] - x[i+1] = d[i], a system of 8 for each thread.
         extern "C" __global__ void run(const double *in, double *out, int n) {
             const double *d = in + 8 * threadIdx.x;
@@ -283,13 +283,11 @@ fn systems_of_three_diagonals() {
         (0..7).rev().for_each(|i| x[i] = e[i] - c[i] * x[i + 1]);
         x
     };
-    let expected: Vec<f64> = x.chunks(8).flat_map(solved).collect();
-    check!(source, Grid::new(1, 8), x, [0.0_f64; 64], expected);
+    case(text, Grid::new(1, 8), &x, x.chunks(8).flat_map(solved))
 }
 
-#[test]
-fn iterations_of_jacobi() {
-    let source = r#"
+fn iterations_of_jacobi() -> Case {
+    let text = r#"
         extern "C" __global__ void run(const double *in, double *out, int n) {
             __shared__ double x[2][34];
             int t = threadIdx.x + 1;
@@ -309,12 +307,11 @@ fn iterations_of_jacobi() {
         let last = x.clone();
         (1..33).for_each(|i| x[i] = 0.5 * (last[i - 1] + last[i + 1] + b[i - 1]));
     }
-    check!(source, Grid::new(1, 32), b, [0.0_f64; 32], x[1..33]);
+    case(text, Grid::new(1, 32), &b, x[1..33].to_vec())
 }
 
-#[test]
-fn elimination_of_small_matrices() {
-    let source = r#"
+fn elimination_of_small_matrices() -> Case {
+    let text = r#"
         // The determinant of a 4 x 4 matrix of whole numbers, by elimination without fractions.
         extern "C" __global__ void run(const int *in, long long *out, int n) {
             long long a[4][4], last = 1, sign = 1;
@@ -354,13 +351,11 @@ fn elimination_of_small_matrices() {
         let rows = part.chunks(4).map(|row| row.iter().map(|x| i64::from(*x)).collect());
         determinant(&rows.collect::<Vec<_>>())
     };
-    let expected: Vec<i64> = x.chunks(16).map(matrix).collect();
-    check!(source, Grid::new(1, 16), x, [7_i64; 16], expected);
+    case_with(text, Grid::new(1, 16), &x, &[7_i64; 16], x.chunks(16).map(matrix))
 }
 
-#[test]
-fn compensated_sums() {
-    let source = r#"
+fn compensated_sums() -> Case {
+    let text = r#"
         extern "C" __global__ void run(const float *in, float *out, int n) {
             float sum = 0, lost = 0;
             for (int i = 0; i < n; ++i) {
@@ -380,12 +375,11 @@ fn compensated_sums() {
         lost = (t - sum) - y;
         sum = t;
     }
-    check!(source, Grid::new(1, 1), x, [0.0_f32; 2], [sum, lost]);
+    case(text, Grid::new(1, 1), &x, [sum, lost])
 }
 
-#[test]
-fn directed_rounding_for_intervals() {
-    let source = r#"
+fn directed_rounding_for_intervals() -> Case {
+    let text = r#"
         extern "C" __global__ void run(const float *in, float *out, int n) {
             float x = in[threadIdx.x], y = in[(threadIdx.x + 1) % n] + 0.1f;
             float *o = out + 6 * threadIdx.x;
@@ -422,7 +416,7 @@ fn directed_rounding_for_intervals() {
         let root = wide_y.abs().sqrt();
         expected.push(toward(root, y.abs().sqrt(), true));
     }
-    check!(source, Grid::new(1, 32), x, [0.0_f32; 192], expected);
+    case(text, Grid::new(1, 32), &x, expected)
 }
 
 /// The double next to a sum of two, the second of which is smaller than any step of the first.
@@ -440,9 +434,8 @@ fn toward(nearest: f64, rest: f64, direction: Ordering) -> f64 {
 }
 
 /// The sum, the product, the quotient and the root, rounded down, up, and toward zero.
-#[test]
-fn directed_rounding_of_doubles() {
-    let source = r#"
+fn directed_rounding_of_doubles() -> Case {
+    let text = r#"
         #define ALL(suffix)                                                                     \
             *o++ = __dadd_##suffix(x, y); *o++ = __dsub_##suffix(x, y);                         \
             *o++ = __dmul_##suffix(x, y); *o++ = __ddiv_##suffix(x, y);                         \
@@ -476,14 +469,13 @@ fn directed_rounding_of_doubles() {
             ]);
         }
     }
-    check!(source, Grid::new(1, 32), x, [0.0_f64; 672], expected);
+    case(text, Grid::new(1, 32), &x, expected)
 }
 
 /// Results beyond the largest number and below the smallest, sums that are zero, and integers that
 /// are no floats, as bits.
-#[test]
-fn directed_rounding_at_the_ends() {
-    let source = r#"
+fn directed_rounding_at_the_ends() -> Case {
+    let text = r#"
         extern "C" __global__ void run(const float *in, unsigned *out, int n) {
             float most = in[0], least = in[1], one = in[2];
             float all[] = {
@@ -528,12 +520,11 @@ fn directed_rounding_at_the_ends() {
         0.0,
     ];
     let bits = expected.map(f32::to_bits);
-    check!(source, Grid::new(1, 1), [most, least, 1.0], [0_u32; 22], bits);
+    case(text, Grid::new(1, 1), &[most, least, 1.0], bits)
 }
 
-#[test]
-fn least_squares_and_distances() {
-    let source = r#"
+fn least_squares_and_distances() -> Case {
+    let text = r#"
         extern "C" __global__ void run(const float2 *in, float *out, int n) {
             float sx = 0, sy = 0, sxx = 0, sxy = 0;
             for (int i = threadIdx.x; i < n; i += 4) {
@@ -552,13 +543,11 @@ fn least_squares_and_distances() {
             [s[0] + p[0], s[1] + p[1], s[2] + p[0] * p[0], s[3] + p[0] * p[1]]
         })
     };
-    let expected: Vec<f32> = (0..4).flat_map(sums).collect();
-    check!(source, Grid::new(1, 4), x, [0.0_f32; 16], expected);
+    case(text, Grid::new(1, 4), &x, (0..4).flat_map(sums))
 }
 
-#[test]
-fn sieve_of_primes() {
-    let source = r#"
+fn sieve_of_primes() -> Case {
+    let text = r#"
         extern "C" __global__ void run(const int *in, unsigned char *out, int n) {
             int limit = in[0];
             for (int p = threadIdx.x + 2; p * p < limit; p += blockDim.x) {
@@ -575,12 +564,11 @@ fn sieve_of_primes() {
             composite[m / 8] |= 1 << (m % 8);
         }
     }
-    check!(source, Grid::new(1, 16), [512], [0_u8; 64], composite);
+    case(text, Grid::new(1, 16), &[512], composite)
 }
 
-#[test]
-fn powers_modulo_a_number() {
-    let source = r#"
+fn powers_modulo_a_number() -> Case {
+    let text = r#"
         __device__ unsigned modular_power(unsigned base, unsigned exponent, unsigned modulus) {
             unsigned long long result = 1, b = base % modulus;
             while (exponent) {
@@ -607,6 +595,5 @@ fn powers_modulo_a_number() {
         }
         r as u32
     };
-    let expected: Vec<u32> = (0..32).map(modular).collect();
-    check!(source, Grid::new(1, 32), x, [0_u32; 32], expected);
+    case(text, Grid::new(1, 32), &x, (0..32).map(modular))
 }

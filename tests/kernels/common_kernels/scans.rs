@@ -2,7 +2,13 @@
 
 use resident::Grid;
 
-use crate::{check, floats, ints, words};
+use crate::{Case, case, case_with, floats, ints, words};
+
+cases! {
+    inclusive_scan_by_doubling_strides, exclusive_scan_up_and_down_a_tree,
+    scan_by_shuffles_with_warp_totals, running_maximum, compaction_by_ballots_and_a_block_offset,
+    stable_partition_by_a_predicate, run_lengths, linear_recurrence_as_a_scan_of_pairs
+}
 
 fn running(x: &[i32]) -> Vec<i32> {
     x.iter()
@@ -13,9 +19,8 @@ fn running(x: &[i32]) -> Vec<i32> {
         .collect()
 }
 
-#[test]
-fn inclusive_scan_by_doubling_strides() {
-    let source = r#"
+fn inclusive_scan_by_doubling_strides() -> Case {
+    let text = r#"
         extern "C" __global__ void run(const int *in, int *out, int n) {
             __shared__ int a[2][128];
             int t = threadIdx.x, from = 0;
@@ -30,12 +35,11 @@ fn inclusive_scan_by_doubling_strides() {
         }
     "#;
     let x = ints(128);
-    check!(source, Grid::new(1, 128), x, [0; 128], running(&x));
+    case(text, Grid::new(1, 128), &x, running(&x))
 }
 
-#[test]
-fn exclusive_scan_up_and_down_a_tree() {
-    let source = r#"
+fn exclusive_scan_up_and_down_a_tree() -> Case {
+    let text = r#"
         #define BANK(i) ((i) + ((i) >> 5))
         extern "C" __global__ void run(const int *in, int *out, int n) {
             extern __shared__ int temp[];
@@ -67,13 +71,16 @@ fn exclusive_scan_up_and_down_a_tree() {
     "#;
     let x = ints(256);
     let sums = running(&x);
-    let expected: Vec<i32> = sums.iter().zip(&x).map(|(sum, x)| sum - x).collect();
-    check!(source, Grid::new(1, 128).shared_bytes(4 * 264), x, [0; 256], expected);
+    case(
+        text,
+        Grid::new(1, 128).shared_bytes(4 * 264),
+        &x,
+        sums.iter().zip(&x).map(|(sum, x)| sum - x),
+    )
 }
 
-#[test]
-fn scan_by_shuffles_with_warp_totals() {
-    let source = r#"
+fn scan_by_shuffles_with_warp_totals() -> Case {
+    let text = r#"
         extern "C" __global__ void run(const int *in, int *out, int n) {
             __shared__ int totals[8];
             int t = threadIdx.x, lane = t & 31, warp = t >> 5, v = t < n ? in[t] : 0;
@@ -98,12 +105,11 @@ fn scan_by_shuffles_with_warp_totals() {
         }
     "#;
     let x = ints(250);
-    check!(source, Grid::new(1, 256), x, [0; 250], running(&x));
+    case(text, Grid::new(1, 256), &x, running(&x))
 }
 
-#[test]
-fn running_maximum() {
-    let source = r#"
+fn running_maximum() -> Case {
+    let text = r#"
         extern "C" __global__ void run(const float *in, float *out, int n) {
             int lane = threadIdx.x;
             float v = in[lane];
@@ -117,12 +123,11 @@ fn running_maximum() {
     let x = floats(32);
     let mut expected = x.clone();
     (1..32).for_each(|i| expected[i] = expected[i].max(expected[i - 1]));
-    check!(source, Grid::new(1, 32), x, [0.0; 32], expected);
+    case(text, Grid::new(1, 32), &x, expected)
 }
 
-#[test]
-fn compaction_by_ballots_and_a_block_offset() {
-    let source = r#"
+fn compaction_by_ballots_and_a_block_offset() -> Case {
+    let text = r#"
         extern "C" __global__ void run(const int *in, int *out, int n) {
             __shared__ int starts[5];
             int t = threadIdx.x, lane = t % 32, warp = t / 32;
@@ -144,12 +149,11 @@ fn compaction_by_ballots_and_a_block_offset() {
     let count = expected.len() as i32;
     expected.resize(128, -1);
     expected.push(count);
-    check!(source, Grid::new(1, 128), x, [-1; 129], expected);
+    case_with(text, Grid::new(1, 128), &x, &[-1; 129], expected)
 }
 
-#[test]
-fn stable_partition_by_a_predicate() {
-    let source = r#"
+fn stable_partition_by_a_predicate() -> Case {
+    let text = r#"
         extern "C" __global__ void run(const unsigned *in, unsigned *out, int n) {
             __shared__ unsigned flags[65];
             unsigned t = threadIdx.x;
@@ -165,12 +169,11 @@ fn stable_partition_by_a_predicate() {
     "#;
     let x = words(64);
     let (ones, zeros): (Vec<u32>, Vec<u32>) = x.iter().partition(|x| *x >> 7 & 1 == 1);
-    check!(source, Grid::new(1, 64), x, [0_u32; 64], [zeros, ones].concat());
+    case(text, Grid::new(1, 64), &x, [zeros, ones].concat())
 }
 
-#[test]
-fn run_lengths() {
-    let source = r#"
+fn run_lengths() -> Case {
+    let text = r#"
         extern "C" __global__ void run(const int *in, int *out, int n) {
             int i = blockIdx.x * blockDim.x + threadIdx.x;
             if (i >= n) return;
@@ -182,18 +185,20 @@ fn run_lengths() {
         }
     "#;
     let x: Vec<i32> = words(200).iter().map(|x| (x % 3 / 2) as i32).collect();
-    let expected: Vec<i32> = (0..200)
-        .map(|i| match i {
+    case_with(
+        text,
+        Grid::new(4, 64),
+        &x,
+        &[9; 200],
+        (0..200).map(|i| match i {
             _ if i > 0 && x[i] == x[i - 1] => 0,
             _ => x[i..].iter().take_while(|y| **y == x[i]).count() as i32,
-        })
-        .collect();
-    check!(source, Grid::new(4, 64), x, [9; 200], expected);
+        }),
+    )
 }
 
-#[test]
-fn linear_recurrence_as_a_scan_of_pairs() {
-    let source = r#"
+fn linear_recurrence_as_a_scan_of_pairs() -> Case {
+    let text = r#"
         // x' = a x + b as a pair; composition is associative.
         extern "C" __global__ void run(const unsigned *in, unsigned *out, int n) {
             __shared__ uint2 pairs[64];
@@ -216,6 +221,5 @@ fn linear_recurrence_as_a_scan_of_pairs() {
         *value = (x & 3).wrapping_mul(*value).wrapping_add(*x);
         Some(*value)
     };
-    let expected: Vec<u32> = x.iter().scan(7, step).collect();
-    check!(source, Grid::new(1, 64), x, [0_u32; 64], expected);
+    case(text, Grid::new(1, 64), &x, x.iter().scan(7, step))
 }

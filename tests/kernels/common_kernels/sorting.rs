@@ -2,7 +2,15 @@
 
 use resident::Grid;
 
-use crate::{check, ints, words};
+use crate::{Case, case, ints, words};
+
+cases! {
+    histogram_with_counts_of_a_block_in_shared_memory,
+    histogram_with_bytes_in_words_and_one_column_per_thread, histogram_aggregated_by_matching_lanes,
+    bitonic_sort_in_shared_memory, bitonic_sort_within_a_warp, odd_even_transposition_sort,
+    radix_sort_by_one_bit_at_a_time, sort_by_rank, insertion_sort_of_each_threads_own_array,
+    merge_by_binary_search, smallest_few_of_each_row, counting_sort_of_bytes
+}
 
 fn sorted<T: Ord + Clone>(x: &[T]) -> Vec<T> {
     let mut x = x.to_vec();
@@ -10,9 +18,8 @@ fn sorted<T: Ord + Clone>(x: &[T]) -> Vec<T> {
     x
 }
 
-#[test]
-fn histogram_with_counts_of_a_block_in_shared_memory() {
-    let source = r#"
+fn histogram_with_counts_of_a_block_in_shared_memory() -> Case {
+    let text = r#"
         #define BINS 16
         extern "C" __global__ void run(const unsigned *in, unsigned *out, int n) {
             __shared__ unsigned counts[BINS];
@@ -27,12 +34,11 @@ fn histogram_with_counts_of_a_block_in_shared_memory() {
     let x = words(500);
     let mut counts = [0_u32; 16];
     x.iter().for_each(|x| counts[(x >> 28) as usize] += 1);
-    check!(source, Grid::new(3, 64), x, [0_u32; 16], counts);
+    case(text, Grid::new(3, 64), &x, counts)
 }
 
-#[test]
-fn histogram_with_bytes_in_words_and_one_column_per_thread() {
-    let source = r#"
+fn histogram_with_bytes_in_words_and_one_column_per_thread() -> Case {
+    let text = r#"
         extern "C" __global__ void run(const unsigned char *in, unsigned *out, int n) {
             __shared__ unsigned char counts[32][8];
             for (int b = 0; b < 8; ++b) counts[threadIdx.x][b] = 0;
@@ -48,12 +54,11 @@ fn histogram_with_bytes_in_words_and_one_column_per_thread() {
     let x: Vec<u8> = words(600).iter().map(|x| *x as u8).collect();
     let mut counts = [0_u32; 8];
     x.iter().for_each(|x| counts[usize::from(x >> 5)] += 1);
-    check!(source, Grid::new(1, 32), x, [0_u32; 8], counts);
+    case(text, Grid::new(1, 32), &x, counts)
 }
 
-#[test]
-fn histogram_aggregated_by_matching_lanes() {
-    let source = r#"
+fn histogram_aggregated_by_matching_lanes() -> Case {
+    let text = r#"
         extern "C" __global__ void run(const int *in, int *out, int n) {
             int i = blockIdx.x * blockDim.x + threadIdx.x;
             int bin = i < n ? (in[i] + 100) / 41 : 5;
@@ -66,12 +71,11 @@ fn histogram_aggregated_by_matching_lanes() {
     let mut counts = [0; 6];
     x.iter().for_each(|x| counts[(x + 100) as usize / 41] += 1);
     counts[5] = 24;
-    check!(source, Grid::new(7, 32), x, [0; 6], counts);
+    case(text, Grid::new(7, 32), &x, counts)
 }
 
-#[test]
-fn bitonic_sort_in_shared_memory() {
-    let source = r#"
+fn bitonic_sort_in_shared_memory() -> Case {
+    let text = r#"
         extern "C" __global__ void run(const int *in, int *out, int n) {
             extern __shared__ int keys[];
             unsigned t = threadIdx.x;
@@ -91,12 +95,11 @@ fn bitonic_sort_in_shared_memory() {
         }
     "#;
     let x = ints(128);
-    check!(source, Grid::new(1, 128).shared_bytes(512), x, [0; 128], sorted(&x));
+    case(text, Grid::new(1, 128).shared_bytes(512), &x, sorted(&x))
 }
 
-#[test]
-fn bitonic_sort_within_a_warp() {
-    let source = r#"
+fn bitonic_sort_within_a_warp() -> Case {
+    let text = r#"
         __device__ int exchanged(int x, int mask, bool keeps_small) {
             int y = __shfl_xor_sync(0xffffffff, x, mask);
             return keeps_small == (x < y) ? x : y;
@@ -110,12 +113,11 @@ fn bitonic_sort_within_a_warp() {
         }
     "#;
     let x: Vec<i32> = words(32).iter().map(|x| *x as i32).collect();
-    check!(source, Grid::new(1, 32), x, [0; 32], sorted(&x));
+    case(text, Grid::new(1, 32), &x, sorted(&x))
 }
 
-#[test]
-fn odd_even_transposition_sort() {
-    let source = r#"
+fn odd_even_transposition_sort() -> Case {
+    let text = r#"
         extern "C" __global__ void run(const int *in, int *out, int n) {
             __shared__ int a[50];
             int t = threadIdx.x;
@@ -131,12 +133,11 @@ fn odd_even_transposition_sort() {
         }
     "#;
     let x = ints(50);
-    check!(source, Grid::new(1, 25), x, [0; 50], sorted(&x));
+    case(text, Grid::new(1, 25), &x, sorted(&x))
 }
 
-#[test]
-fn radix_sort_by_one_bit_at_a_time() {
-    let source = r#"
+fn radix_sort_by_one_bit_at_a_time() -> Case {
+    let text = r#"
         extern "C" __global__ void run(const unsigned *in, unsigned *out, int n) {
             __shared__ unsigned keys[64], ones[64];
             unsigned t = threadIdx.x, key = in[t];
@@ -159,12 +160,11 @@ fn radix_sort_by_one_bit_at_a_time() {
         }
     "#;
     let x = words(64);
-    check!(source, Grid::new(1, 64), x, [0_u32; 64], sorted(&x));
+    case(text, Grid::new(1, 64), &x, sorted(&x))
 }
 
-#[test]
-fn sort_by_rank() {
-    let source = r#"
+fn sort_by_rank() -> Case {
+    let text = r#"
         extern "C" __global__ void run(const int *in, int *out, int n) {
             int i = blockIdx.x * blockDim.x + threadIdx.x, rank = 0;
             if (i >= n) return;
@@ -173,12 +173,11 @@ fn sort_by_rank() {
         }
     "#;
     let x = ints(90);
-    check!(source, Grid::new(3, 32), x, [0; 90], sorted(&x));
+    case(text, Grid::new(3, 32), &x, sorted(&x))
 }
 
-#[test]
-fn insertion_sort_of_each_threads_own_array() {
-    let source = r#"
+fn insertion_sort_of_each_threads_own_array() -> Case {
+    let text = r#"
         extern "C" __global__ void run(const int *in, int *out, int n) {
             int own[8], i = 8 * (blockIdx.x * blockDim.x + threadIdx.x);
             for (int k = 0; k < 8; ++k) {
@@ -190,13 +189,11 @@ fn insertion_sort_of_each_threads_own_array() {
         }
     "#;
     let x = ints(256);
-    let expected: Vec<i32> = x.chunks(8).flat_map(sorted).collect();
-    check!(source, Grid::new(2, 16), x, [0; 256], expected);
+    case(text, Grid::new(2, 16), &x, x.chunks(8).flat_map(sorted))
 }
 
-#[test]
-fn merge_by_binary_search() {
-    let source = r#"
+fn merge_by_binary_search() -> Case {
+    let text = r#"
         __device__ int below(const int *x, int n, int key, bool or_equal) {
             int low = 0, high = n;
             while (low < high) {
@@ -215,12 +212,11 @@ fn merge_by_binary_search() {
     "#;
     let numbers = ints(120);
     let x = [sorted(&numbers[..60]), sorted(&numbers[60..])].concat();
-    check!(source, Grid::new(1, 120), x, [0; 120], sorted(&x));
+    case(text, Grid::new(1, 120), &x, sorted(&x))
 }
 
-#[test]
-fn smallest_few_of_each_row() {
-    let source = r#"
+fn smallest_few_of_each_row() -> Case {
+    let text = r#"
         template <int K> struct Smallest {
             int of[K];
             __device__ Smallest() { for (int &x : of) x = 0x7fffffff; }
@@ -236,13 +232,11 @@ fn smallest_few_of_each_row() {
         }
     "#;
     let x = ints(200);
-    let expected: Vec<i32> = x.chunks(20).flat_map(|row| sorted(row)[..3].to_vec()).collect();
-    check!(source, Grid::new(1, 10), x, [0; 30], expected);
+    case(text, Grid::new(1, 10), &x, x.chunks(20).flat_map(|row| sorted(row)[..3].to_vec()))
 }
 
-#[test]
-fn counting_sort_of_bytes() {
-    let source = r#"
+fn counting_sort_of_bytes() -> Case {
+    let text = r#"
         extern "C" __global__ void run(const unsigned char *in, unsigned char *out, int n) {
             __shared__ int starts[257];
             for (int b = threadIdx.x; b < 257; b += blockDim.x) starts[b] = 0;
@@ -256,5 +250,5 @@ fn counting_sort_of_bytes() {
         }
     "#;
     let x: Vec<u8> = words(300).iter().map(|x| (x >> 8) as u8).collect();
-    check!(source, Grid::new(1, 64), x, [0_u8; 300], sorted(&x));
+    case(text, Grid::new(1, 64), &x, sorted(&x))
 }

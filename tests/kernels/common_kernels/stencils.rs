@@ -2,16 +2,23 @@
 
 use resident::Grid;
 
-use crate::{check, floats, ints, words};
+use crate::{Case, case, floats, ints, words};
+
+cases! {
+    moving_average_with_a_halo_in_shared_memory, heat_on_a_plate, seven_points_in_three_axes,
+    product_of_matrices_in_tiles, product_with_several_results_in_registers,
+    transpose_through_a_padded_tile, matrix_times_vector_with_one_warp_per_row, edges_by_sobel,
+    median_of_nine_by_a_sorting_network, convolution_with_weights_in_constant_memory,
+    colours_to_grey_and_packed_pixels, bilinear_enlargement
+}
 
 fn at(x: &[f32], width: usize, row: i64, column: i64) -> f32 {
     let height = x.len() as i64 / width as i64;
     x[(row.clamp(0, height - 1) * width as i64 + column.clamp(0, width as i64 - 1)) as usize]
 }
 
-#[test]
-fn moving_average_with_a_halo_in_shared_memory() {
-    let source = r#"
+fn moving_average_with_a_halo_in_shared_memory() -> Case {
+    let text = r#"
         #define RADIUS 3
         #define BLOCK 32
         extern "C" __global__ void run(const float *in, float *out, int n) {
@@ -30,13 +37,11 @@ fn moving_average_with_a_halo_in_shared_memory() {
     "#;
     let x = floats(150);
     let value = |i: i64| usize::try_from(i).ok().and_then(|i| x.get(i)).copied().unwrap_or(0.0);
-    let expected: Vec<f32> = (0..150).map(|i| (i - 3..=i + 3).map(value).sum()).collect();
-    check!(source, Grid::new(5, 32), x, [0.0; 150], expected);
+    case(text, Grid::new(5, 32), &x, (0..150).map(|i| (i - 3..=i + 3).map(value).sum::<f32>()))
 }
 
-#[test]
-fn heat_on_a_plate() {
-    let source = r#"
+fn heat_on_a_plate() -> Case {
+    let text = r#"
         #define W 24
         extern "C" __global__ void run(const float *in, float *out, int n) {
             int x = blockIdx.x * blockDim.x + threadIdx.x,
@@ -57,12 +62,11 @@ fn heat_on_a_plate() {
             0.25 * (x[i - 1] + x[i + 1] + x[i - 24] + x[i + 24])
         })
         .collect();
-    check!(source, Grid::new((3, 3), (8, 4)), x, [0.0; 240], expected);
+    case(text, Grid::new((3, 3), (8, 4)), &x, expected)
 }
 
-#[test]
-fn seven_points_in_three_axes() {
-    let source = r#"
+fn seven_points_in_three_axes() -> Case {
+    let text = r#"
         __device__ __forceinline__ int at(int x, int y, int z) { return (z * 6 + y) * 8 + x; }
         extern "C" __global__ void run(const int *in, int *out, int n) {
             int x = threadIdx.x, y = threadIdx.y, z = blockIdx.x;
@@ -87,12 +91,11 @@ fn seven_points_in_three_axes() {
                 - 6 * x[n]
         })
         .collect();
-    check!(source, Grid::new(5, (8, 6)), x, [0; 240], expected);
+    case(text, Grid::new(5, (8, 6)), &x, expected)
 }
 
-#[test]
-fn product_of_matrices_in_tiles() {
-    let source = r#"
+fn product_of_matrices_in_tiles() -> Case {
+    let text = r#"
         #define TILE 8
         extern "C" __global__ void run(const float *in, float *out, int n) {
             const int w = 20;
@@ -113,14 +116,13 @@ fn product_of_matrices_in_tiles() {
         }
     "#;
     let x = floats(800);
-    let product = |i: usize| (0..20).map(|k| x[i / 20 * 20 + k] * x[400 + k * 20 + i % 20]).sum();
-    let expected: Vec<f32> = (0..400).map(product).collect();
-    check!(source, Grid::new((3, 3), (8, 8)), x, [0.0; 400], expected);
+    let product =
+        |i: usize| (0..20).map(|k| x[i / 20 * 20 + k] * x[400 + k * 20 + i % 20]).sum::<f32>();
+    case(text, Grid::new((3, 3), (8, 8)), &x, (0..400).map(product))
 }
 
-#[test]
-fn product_with_several_results_in_registers() {
-    let source = r#"
+fn product_with_several_results_in_registers() -> Case {
+    let text = r#"
         template <int N> __device__ void accumulate(float (&sums)[N], const float *row, float b) {
             #pragma unroll
             for (int k = 0; k < N; ++k) sums[k] += row[k * 16] * b;
@@ -134,14 +136,13 @@ fn product_with_several_results_in_registers() {
         }
     "#;
     let x = floats(512);
-    let product = |i: usize| (0..16).map(|k| x[i / 16 * 16 + k] * x[256 + k * 16 + i % 16]).sum();
-    let expected: Vec<f32> = (0..256).map(product).collect();
-    check!(source, Grid::new(1, (16, 4)), x, [0.0; 256], expected);
+    let product =
+        |i: usize| (0..16).map(|k| x[i / 16 * 16 + k] * x[256 + k * 16 + i % 16]).sum::<f32>();
+    case(text, Grid::new(1, (16, 4)), &x, (0..256).map(product))
 }
 
-#[test]
-fn transpose_through_a_padded_tile() {
-    let source = r#"
+fn transpose_through_a_padded_tile() -> Case {
+    let text = r#"
         #define TILE 16
         #define ROWS 4
         extern "C" __global__ void run(const int *in, int *out, int n) {
@@ -158,13 +159,11 @@ fn transpose_through_a_padded_tile() {
         }
     "#;
     let x = ints(40 * 30);
-    let expected: Vec<i32> = (0..1200).map(|i| x[i % 30 * 40 + i / 30]).collect();
-    check!(source, Grid::new((3, 2), (16, 4)), x, [0; 1200], expected);
+    case(text, Grid::new((3, 2), (16, 4)), &x, (0..1200).map(|i| x[i % 30 * 40 + i / 30]))
 }
 
-#[test]
-fn matrix_times_vector_with_one_warp_per_row() {
-    let source = r#"
+fn matrix_times_vector_with_one_warp_per_row() -> Case {
+    let text = r#"
         extern "C" __global__ void run(const float *in, float *out, int n) {
             const int w = 50;
             int row = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -176,14 +175,12 @@ fn matrix_times_vector_with_one_warp_per_row() {
         }
     "#;
     let x = floats(50 * 8);
-    let row = |r: usize| (0..50).map(|k| x[50 + r * 50 + k] * x[k]).sum();
-    let expected: Vec<f32> = (0..7).map(row).collect();
-    check!(source, Grid::new(4, 64), x, [0.0; 7], expected);
+    let row = |r: usize| (0..50).map(|k| x[50 + r * 50 + k] * x[k]).sum::<f32>();
+    case(text, Grid::new(4, 64), &x, (0..7).map(row))
 }
 
-#[test]
-fn edges_by_sobel() {
-    let source = r#"
+fn edges_by_sobel() -> Case {
+    let text = r#"
         #define CLAMP(x, lo, hi) min(max((x), (lo)), (hi))
         extern "C" __global__ void run(const float *in, float *out, int n) {
             const int w = 16, h = n / w;
@@ -204,12 +201,11 @@ fn edges_by_sobel() {
             gx.abs() + gy.abs()
         })
         .collect();
-    check!(source, Grid::new(12, 16), x, [0.0; 192], expected);
+    case(text, Grid::new(12, 16), &x, expected)
 }
 
-#[test]
-fn median_of_nine_by_a_sorting_network() {
-    let source = r#"
+fn median_of_nine_by_a_sorting_network() -> Case {
+    let text = r#"
         __device__ inline void order(float &a, float &b) { float low = fminf(a, b); b = fmaxf(a,
             b); a = low; }
         extern "C" __global__ void run(const float *in, float *out, int n) {
@@ -235,12 +231,11 @@ fn median_of_nine_by_a_sorting_network() {
             v[4]
         })
         .collect();
-    check!(source, Grid::new(1, (12, 9)), x, [0.0; 108], expected);
+    case(text, Grid::new(1, (12, 9)), &x, expected)
 }
 
-#[test]
-fn convolution_with_weights_in_constant_memory() {
-    let source = r#"
+fn convolution_with_weights_in_constant_memory() -> Case {
+    let text = r#"
         __constant__ float weights[5] = {0.0625f, 0.25f, 0.375f, 0.25f, 0.0625f};
         extern "C" __global__ void run(const float *in, float *out, int n) {
             int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -265,14 +260,12 @@ fn convolution_with_weights_in_constant_memory() {
             j
         } as usize]
     };
-    let sum = |i: i64| (0..5).map(|k| weights[k as usize] * value(i + k - 2)).sum();
-    let expected: Vec<f32> = (0..90).map(sum).collect();
-    check!(source, Grid::new(3, 32), x, [0.0; 90], expected);
+    let sum = |i: i64| (0..5).map(|k| weights[k as usize] * value(i + k - 2)).sum::<f32>();
+    case(text, Grid::new(3, 32), &x, (0..90).map(sum))
 }
 
-#[test]
-fn colours_to_grey_and_packed_pixels() {
-    let source = r#"
+fn colours_to_grey_and_packed_pixels() -> Case {
+    let text = r#"
         extern "C" __global__ void run(const unsigned *in, unsigned *out, int n) {
             int i = blockIdx.x * blockDim.x + threadIdx.x;
             if (i >= n) return;
@@ -288,13 +281,11 @@ fn colours_to_grey_and_packed_pixels() {
         let grey = (77 * r + 150 * g + 29 * b) >> 8;
         grey * 0x01_0101 + ((255 - a) << 24)
     };
-    let expected: Vec<u32> = x.iter().map(grey).collect();
-    check!(source, Grid::new(3, 32), x, [0_u32; 77], expected);
+    case(text, Grid::new(3, 32), &x, x.iter().map(grey))
 }
 
-#[test]
-fn bilinear_enlargement() {
-    let source = r#"
+fn bilinear_enlargement() -> Case {
+    let text = r#"
         extern "C" __global__ void run(const float *in, float *out, int n) {
             const int w = 8, h = 6;
             int x = blockIdx.x * blockDim.x + threadIdx.x,
@@ -318,5 +309,5 @@ fn bilinear_enlargement() {
             (1.0 - b) * line(0) + b * line(1)
         })
         .collect();
-    check!(source, Grid::new((2, 3), (8, 4)), x, [0.0; 192], expected);
+    case(text, Grid::new((2, 3), (8, 4)), &x, expected)
 }

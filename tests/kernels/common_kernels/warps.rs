@@ -2,11 +2,19 @@
 
 use resident::Grid;
 
-use crate::{check, floats, ints, words};
+use crate::{Case, case, case_with, floats, ints, words};
 
-#[test]
-fn broadcast_and_rotation() {
-    let source = r#"
+cases! {
+    broadcast_and_rotation, transposes_of_four_by_four_within_a_warp, reductions_in_hardware,
+    one_atomic_operation_for_the_lanes_that_are_active, votes_in_groups_of_lanes,
+    lanes_with_equal_values_are_counted, sums_by_segment_with_heads,
+    every_atomic_operation_on_words, product_by_compare_and_swap,
+    sums_of_floats_and_doubles_by_atomics, a_queue_of_work_shared_by_blocks,
+    lock_around_a_critical_section
+}
+
+fn broadcast_and_rotation() -> Case {
+    let text = r#"
         extern "C" __global__ void run(const int *in, int *out, int n) {
             int lane = threadIdx.x, x = in[lane];
             int first = __shfl_sync(0xffffffff, x, 0), next = __shfl_sync(0xffffffff, x, lane + 1);
@@ -17,13 +25,11 @@ fn broadcast_and_rotation() {
     "#;
     let x = ints(32);
     let value = |i: usize| x[0] + 3 * x[(i + 1) % 32] + 7 * x[i / 8 * 8 + 5] + 11 * x[i ^ 3];
-    let expected: Vec<i32> = (0..32).map(value).collect();
-    check!(source, Grid::new(1, 32), x, [0; 32], expected);
+    case(text, Grid::new(1, 32), &x, (0..32).map(value))
 }
 
-#[test]
-fn transposes_of_four_by_four_within_a_warp() {
-    let source = r#"
+fn transposes_of_four_by_four_within_a_warp() -> Case {
+    let text = r#"
         extern "C" __global__ void run(const int *in, int *out, int n) {
             int lane = threadIdx.x, a[4];
             for (int k = 0; k < 4; ++k) a[k] = in[4 * (lane % 4) + k + 16 * (lane / 4)];
@@ -37,13 +43,11 @@ fn transposes_of_four_by_four_within_a_warp() {
         }
     "#;
     let x = ints(128);
-    let expected: Vec<i32> = (0..128).map(|i| x[i / 16 * 16 + i % 4 * 4 + i / 4 % 4]).collect();
-    check!(source, Grid::new(1, 32), x, [0; 128], expected);
+    case(text, Grid::new(1, 32), &x, (0..128).map(|i| x[i / 16 * 16 + i % 4 * 4 + i / 4 % 4]))
 }
 
-#[test]
-fn reductions_in_hardware() {
-    let source = r#"
+fn reductions_in_hardware() -> Case {
+    let text = r#"
         extern "C" __global__ void run(const int *in, int *out, int n) {
             int lane = threadIdx.x, x = in[lane];
             unsigned all = 0xffffffff;
@@ -64,12 +68,11 @@ fn reductions_in_hardware() {
         fold(|a, b| a | b),
         fold(|a, b| a ^ b),
     ];
-    check!(source, Grid::new(1, 32), x, [0; 6], expected);
+    case(text, Grid::new(1, 32), &x, expected)
 }
 
-#[test]
-fn one_atomic_operation_for_the_lanes_that_are_active() {
-    let source = r#"
+fn one_atomic_operation_for_the_lanes_that_are_active() -> Case {
+    let text = r#"
         __device__ int add_one(int *counter) {
             unsigned active = __activemask(), lane = threadIdx.x & 31;
             int leader = __ffs(active) - 1, start;
@@ -87,12 +90,11 @@ fn one_atomic_operation_for_the_lanes_that_are_active() {
     let mut expected = [0; 65];
     expected[0] = count as i32;
     expected[1..=count].fill(1);
-    check!(source, Grid::new(1, 64), x, [0; 65], expected);
+    case(text, Grid::new(1, 64), &x, expected)
 }
 
-#[test]
-fn votes_in_groups_of_lanes() {
-    let source = r#"
+fn votes_in_groups_of_lanes() -> Case {
+    let text = r#"
         extern "C" __global__ void run(const int *in, int *out, int n) {
             int lane = threadIdx.x & 31, group = lane / 8;
             unsigned mask = 0xffu << (8 * group);
@@ -110,13 +112,11 @@ fn votes_in_groups_of_lanes() {
         let (all, any) = (group.iter().all(|x| *x > -90), group.iter().any(|x| *x > 90));
         i32::from(all) * 1000 + i32::from(any) * 2000 + votes
     };
-    let expected: Vec<i32> = (0..96).map(value).collect();
-    check!(source, Grid::new(1, 96), x, [0; 96], expected);
+    case(text, Grid::new(1, 96), &x, (0..96).map(value))
 }
 
-#[test]
-fn lanes_with_equal_values_are_counted() {
-    let source = r#"
+fn lanes_with_equal_values_are_counted() -> Case {
+    let text = r#"
         extern "C" __global__ void run(const int *in, int *out, int n) {
             int lane = threadIdx.x, x = in[lane] & 7, all_equal;
             unsigned same = __match_any_sync(0xffffffff, x);
@@ -129,13 +129,11 @@ fn lanes_with_equal_values_are_counted() {
         let same = || (0..32).filter(|k| x[*k] & 7 == x[i] & 7);
         same().count() + 100 * same().next().expect("itself") + 10000
     };
-    let expected: Vec<i32> = (0..32).map(|i| value(i) as i32).collect();
-    check!(source, Grid::new(1, 32), x, [0; 32], expected);
+    case(text, Grid::new(1, 32), &x, (0..32).map(|i| value(i) as i32))
 }
 
-#[test]
-fn sums_by_segment_with_heads() {
-    let source = r#"
+fn sums_by_segment_with_heads() -> Case {
+    let text = r#"
         extern "C" __global__ void run(const int *in, int *out, int n) {
             int lane = threadIdx.x, x = in[lane];
             unsigned heads = __ballot_sync(0xffffffff, lane == 0 || x % 5 == 0);
@@ -153,13 +151,11 @@ fn sums_by_segment_with_heads() {
         sum = if x % 5 == 0 { *x } else { sum + x };
         sum
     };
-    let expected: Vec<i32> = x.iter().map(&mut next).collect();
-    check!(source, Grid::new(1, 32), x, [0; 32], expected);
+    case(text, Grid::new(1, 32), &x, x.iter().map(&mut next))
 }
 
-#[test]
-fn every_atomic_operation_on_words() {
-    let source = r#"
+fn every_atomic_operation_on_words() -> Case {
+    let text = r#"
         extern "C" __global__ void run(const int *in, int *out, int n) {
             int i = blockIdx.x * blockDim.x + threadIdx.x;
             if (i >= n) return;
@@ -197,12 +193,11 @@ fn every_atomic_operation_on_words() {
     let wide = x.iter().map(|x| i64::from(*x) << 8).sum::<i64>();
     (expected[10], expected[11], expected[12]) = (wide as i32, (wide >> 32) as i32, 77);
     let before = [0, 0, 1000, -1000, -1, 0, 0, 0, 0, 0, 0, 0, 0];
-    check!(source, Grid::new(4, 32), x, before, expected);
+    case_with(text, Grid::new(4, 32), &x, &before, expected)
 }
 
-#[test]
-fn product_by_compare_and_swap() {
-    let source = r#"
+fn product_by_compare_and_swap() -> Case {
+    let text = r#"
         extern "C" __global__ void run(const unsigned *in, unsigned *out, int n) {
             unsigned factor = in[threadIdx.x] | 1, old = atomicAdd(out, 0u), assumed;
             do {
@@ -213,12 +208,11 @@ fn product_by_compare_and_swap() {
     "#;
     let x = words(50);
     let product = x.iter().fold(1_u32, |product, x| product.wrapping_mul(x | 1));
-    check!(source, Grid::new(1, 50), x, [1_u32], [product]);
+    case_with(text, Grid::new(1, 50), &x, &[1_u32], [product])
 }
 
-#[test]
-fn sums_of_floats_and_doubles_by_atomics() {
-    let source = r#"
+fn sums_of_floats_and_doubles_by_atomics() -> Case {
+    let text = r#"
         extern "C" __global__ void run(const float *in, double *out, int n) {
             __shared__ float part;
             if (threadIdx.x == 0) part = 0;
@@ -231,12 +225,11 @@ fn sums_of_floats_and_doubles_by_atomics() {
     "#;
     let x = floats(150);
     let sum = x.iter().map(|x| f64::from(*x)).sum::<f64>();
-    check!(source, Grid::new(5, 32), x, [0.0_f64], [sum]);
+    case(text, Grid::new(5, 32), &x, [sum])
 }
 
-#[test]
-fn a_queue_of_work_shared_by_blocks() {
-    let source = r#"
+fn a_queue_of_work_shared_by_blocks() -> Case {
+    let text = r#"
         extern "C" __global__ void run(const int *in, int *out, int n) {
             __shared__ int task;
             while (true) {
@@ -254,12 +247,11 @@ fn a_queue_of_work_shared_by_blocks() {
     let x = ints(20);
     let mut expected: Vec<i32> = x.iter().map(|x| 32 * x).collect();
     expected.push(23);
-    check!(source, Grid::new(3, 32), x, [0; 21], expected);
+    case(text, Grid::new(3, 32), &x, expected)
 }
 
-#[test]
-fn lock_around_a_critical_section() {
-    let source = r#"
+fn lock_around_a_critical_section() -> Case {
+    let text = r#"
         __device__ int lock = 0;
         extern "C" __global__ void run(const int *in, int *out, int n) {
             if (threadIdx.x == 0) {
@@ -273,5 +265,5 @@ fn lock_around_a_critical_section() {
     "#;
     let x = ints(12);
     let sum = x.iter().sum::<i32>();
-    check!(source, Grid::new(12, 32), x, [0], [sum]);
+    case(text, Grid::new(12, 32), &x, [sum])
 }

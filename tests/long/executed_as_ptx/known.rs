@@ -108,7 +108,7 @@ pub(crate) const KNOWN: [Entry; 38] = [
     entry("two_steps", "", Known::NotRun, LATER),
     entry("wait_for_last_block", "", Known::NotRun, LATER),
     entry("reverse", "memcpy_async", Known::NotRun, "asynchronous copies are not there"),
-    entry("bits::lanes_differ_by_so_much", "", Known::NotRun, PACKED),
+    entry("bits", "__vabsdiffu4", Known::NotRun, PACKED),
     entry("compare", "", Known::NotCompiled, AMDS),
     entry("groups", "", Known::NotCompiled, AMDS),
     entry("rounded", "", Known::NotCompiled, AMDS),
