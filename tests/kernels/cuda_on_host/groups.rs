@@ -3,10 +3,12 @@
 use resident::emulation::FindingKind;
 use resident::{Device, Emulation, Error, Grid, In, InOut, Kernel, Result, SmartArray};
 
-use crate::{device, kernel};
+use crate::{device, kernel, one_of};
 
+/// The kernels of these tests but the last.
 const SOURCE: &str = r#"
     #include <cooperative_groups.h>
+    #include <cooperative_groups/memcpy_async.h>
     #include <cooperative_groups/reduce.h>
     #include <cooperative_groups/scan.h>
     namespace cg = cooperative_groups;
@@ -45,11 +47,53 @@ const SOURCE: &str = r#"
         y[11] = warp.shfl_up(t, 1);
         y[12] = cg::reduce(warp, t, cg::greater<int>());
     }
+
+    __device__ int sum(cg::thread_group group, int *part, int value) {
+        for (int by = group.size() / 2; by > 0; by /= 2) {
+            part[group.thread_rank()] = value;
+            group.sync();
+            if (group.thread_rank() < by) value += part[group.thread_rank() + by];
+            group.sync();
+        }
+        return value;
+    }
+
+    extern "C" __global__ void parts(const int *in, int *x) {
+        cg::thread_block block = cg::this_thread_block();
+        __shared__ int part[64];
+        int t = block.thread_rank(), value = in[t], *y = x + 8 * t;
+        auto warp = cg::tiled_partition<32>(block);
+        auto odd = cg::binary_partition(warp, value % 2 == 1);
+        y[0] = odd.size() + 100 * odd.thread_rank() + 10000 * odd.meta_group_rank();
+        y[1] = cg::reduce(odd, value, cg::plus<int>());
+        auto alike = cg::labeled_partition(warp, value % 5);
+        y[2] = alike.size() + 100 * alike.thread_rank() + 10000 * alike.meta_group_size();
+        y[3] = alike.meta_group_rank();
+        y[4] = alike.shfl(t, 0);
+        int of_block = sum(block, part, value);
+        y[5] = t == 0 ? of_block : 0;
+        cg::thread_group eight = cg::tiled_partition(block, 8);
+        y[6] = eight.size() + 100 * eight.thread_rank();
+        int of_eight = sum(eight, part + t / 8 * 8, value);
+        y[7] = t % 8 == 0 ? of_eight : 0;
+    }
+
+    // A block reverses 32 numbers in shared memory, into which it copies them together.
+    __device__ void reverse(const int *in, int *x, bool waits) {
+        __shared__ int copied[32];
+        auto block = cg::this_thread_block();
+        cg::memcpy_async(block, copied, in, sizeof(copied));
+        if (waits) cg::wait(block);
+        x[threadIdx.x] = copied[31 - threadIdx.x];
+    }
+
+    extern "C" __global__ void reverse_and_wait(const int *in, int *x) { reverse(in, x, true); }
+    extern "C" __global__ void reverse_at_once(const int *in, int *x) { reverse(in, x, false); }
 "#;
 
 #[test]
 fn groups_know_and_combine_their_threads() -> Result<()> {
-    let Some(groups) = kernel::<(InOut<i32>,)>("groups", SOURCE) else { return Ok(()) };
+    let groups = one_of::<(InOut<i32>,)>(SOURCE, "groups");
     for device in [device(), Device::emulated(Emulation::new().sanitize(true))] {
         let mut x = SmartArray::<i32, _>::zeros(64 * 16);
         groups.launch_on(&device.stream(), Grid::new(1, 64), (&mut x,))?;
@@ -85,42 +129,6 @@ fn groups_know_and_combine_their_threads() -> Result<()> {
     Ok(())
 }
 
-const PARTS: &str = r#"
-    #include <cooperative_groups.h>
-    #include <cooperative_groups/reduce.h>
-    namespace cg = cooperative_groups;
-
-    __device__ int sum(cg::thread_group group, int *part, int value) {
-        for (int by = group.size() / 2; by > 0; by /= 2) {
-            part[group.thread_rank()] = value;
-            group.sync();
-            if (group.thread_rank() < by) value += part[group.thread_rank() + by];
-            group.sync();
-        }
-        return value;
-    }
-
-    extern "C" __global__ void parts(const int *in, int *x) {
-        cg::thread_block block = cg::this_thread_block();
-        __shared__ int part[64];
-        int t = block.thread_rank(), value = in[t], *y = x + 8 * t;
-        auto warp = cg::tiled_partition<32>(block);
-        auto odd = cg::binary_partition(warp, value % 2 == 1);
-        y[0] = odd.size() + 100 * odd.thread_rank() + 10000 * odd.meta_group_rank();
-        y[1] = cg::reduce(odd, value, cg::plus<int>());
-        auto alike = cg::labeled_partition(warp, value % 5);
-        y[2] = alike.size() + 100 * alike.thread_rank() + 10000 * alike.meta_group_size();
-        y[3] = alike.meta_group_rank();
-        y[4] = alike.shfl(t, 0);
-        int of_block = sum(block, part, value);
-        y[5] = t == 0 ? of_block : 0;
-        cg::thread_group eight = cg::tiled_partition(block, 8);
-        y[6] = eight.size() + 100 * eight.thread_rank();
-        int of_eight = sum(eight, part + t / 8 * 8, value);
-        y[7] = t % 8 == 0 ? of_eight : 0;
-    }
-"#;
-
 /// What `parts` makes of its numbers for a thread.
 fn expected_of_parts(values: &[i32], t: usize) -> [i32; 8] {
     let warp = t / 32 * 32..t / 32 * 32 + 32;
@@ -151,7 +159,7 @@ fn expected_of_parts(values: &[i32], t: usize) -> [i32; 8] {
 
 #[test]
 fn groups_have_parts() -> Result<()> {
-    let Some(parts) = kernel::<(In<i32>, InOut<i32>)>("parts", PARTS) else { return Ok(()) };
+    let parts = one_of::<(In<i32>, InOut<i32>)>(SOURCE, "parts");
     let values: Vec<i32> = (0..64).map(|i| i * i % 37).collect();
     let numbers = SmartArray::from(values.clone());
     for device in [device(), Device::emulated(Emulation::new().sanitize(true))] {
@@ -164,28 +172,10 @@ fn groups_have_parts() -> Result<()> {
     Ok(())
 }
 
-/// A block reverses 32 numbers in shared memory, into which it copies them together.
-fn reversal(wait: &str) -> String {
-    format!(
-        r#"#include <cooperative_groups.h>
-        #include <cooperative_groups/memcpy_async.h>
-        namespace cg = cooperative_groups;
-        extern "C" __global__ void reverse(const int *in, int *x) {{
-            __shared__ int copied[32];
-            auto block = cg::this_thread_block();
-            cg::memcpy_async(block, copied, in, sizeof(copied));
-            {wait}
-            x[threadIdx.x] = copied[31 - threadIdx.x];
-        }}"#
-    )
-}
-
 #[test]
 fn groups_copy_together_and_wait_for_it() -> Result<()> {
-    for (wait, is_correct) in [("cg::wait(block);", true), ("", false)] {
-        let Some(reverse) = kernel::<(In<i32>, InOut<i32>)>("reverse", &*reversal(wait)) else {
-            return Ok(());
-        };
+    for (name, is_correct) in [("reverse_and_wait", true), ("reverse_at_once", false)] {
+        let reverse = one_of::<(In<i32>, InOut<i32>)>(SOURCE, name);
         let device = Device::emulated(Emulation::new().sanitize(true));
         let (numbers, mut x) =
             (SmartArray::from((0..32).collect::<Vec<i32>>()), SmartArray::zeros(32));
@@ -207,9 +197,7 @@ fn groups_of_the_grid_are_named_as_missing() {
         extern \"C\" __global__ void all(int *x) {
             cooperative_groups::this_grid().sync(); }
         extern \"C\" __global__ void one(int *x) { x[0] = 1; }";
-    if kernel::<(InOut<i32>,)>("one", source).is_none() {
-        return;
-    }
+    let _compiles = kernel::<(InOut<i32>,)>("one", source);
     // SAFETY: it does not run.
     let all = unsafe { Kernel::<(InOut<i32>,)>::new("all").cuda(source) };
     let Err(Error::Compile { log, .. }) = all.prepare(&device()) else { panic!("no such group") };

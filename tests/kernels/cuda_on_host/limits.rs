@@ -4,7 +4,7 @@ use resident::{
     CudaSource, Device, Emulation, Error, Grid, GridLimits, InOut, Kernel, Result, SmartArray,
 };
 
-use crate::{device, kernel};
+use crate::{device, kernel, one_of};
 
 const SOURCE: &str = r#"
     constexpr int WIDTH = 64;
@@ -37,16 +37,13 @@ const SOURCE: &str = r#"
 
 type Changed = (InOut<f32>,);
 
-fn of(name: &str, entry: &str) -> Option<Kernel<Changed>> {
-    kernel(name, CudaSource::c(SOURCE).entry(entry))
+fn of(entry: &str) -> Kernel<Changed> {
+    one_of(SOURCE, entry)
 }
 
 #[test]
 #[cfg(target_os = "linux")]
 fn attributes_are_those_of_the_kernel() -> Result<()> {
-    if of("bounded", "bounded").is_none() {
-        return Ok(());
-    }
     let source = CudaSource::c(SOURCE);
     // SAFETY: they do not run.
     let of = |entry: &str| unsafe {
@@ -96,9 +93,6 @@ fn launch_bounds_behind_macros_are_seen() -> Result<()> {
         ("ns::inside", 8),
         ("instance<float>", 96),
     ];
-    if kernel::<Changed>("plain", source.clone()).is_none() {
-        return Ok(());
-    }
     // SAFETY: they do nothing.
     let of =
         |name: &str| unsafe { Kernel::<Changed>::new("limited").cuda(source.clone().entry(name)) };
@@ -116,7 +110,7 @@ fn launch_bounds_behind_macros_are_seen() -> Result<()> {
 
 #[test]
 fn blocks_larger_than_the_launch_bounds_are_refused() -> Result<()> {
-    let Some(bounded) = of("mirror", "bounded") else { return Ok(()) };
+    let bounded = of("bounded");
     let mut x: SmartArray<f32, _> = (0..65_u8).map(f32::from).collect::<Vec<_>>().into();
     let refused = bounded.launch_on(&device().stream(), Grid::new(1, 65), (&mut x,));
     let Err(Error::Grid { fault, .. }) = &refused else { panic!("{refused:?}") };
@@ -132,7 +126,7 @@ fn automatic_blocks_are_as_large_as_the_bounds_allow() -> Result<()> {
     let source = "extern \"C\" __global__ void __launch_bounds__(96) wide(int *x) {
         if (resident::thread() < 1000) x[resident::thread()] = blockDim.x;
     }";
-    let Some(wide) = kernel::<(InOut<i32>,)>("wide", source) else { return Ok(()) };
+    let wide = kernel::<(InOut<i32>,)>("wide", source);
     let mut x = SmartArray::<i32, _>::zeros(1000);
     wide.launch_on(&device().stream(), Grid::cover(1000).auto(), (&mut x,))?;
     assert!(x.to_vec()?.iter().all(|threads| *threads == 96), "{:?}", x.get(0)?);
@@ -142,7 +136,7 @@ fn automatic_blocks_are_as_large_as_the_bounds_allow() -> Result<()> {
 #[test]
 #[cfg(target_os = "linux")]
 fn static_and_dynamic_shared_memory_share_a_limit() -> Result<()> {
-    let Some(bounded) = of("both", "bounded") else { return Ok(()) };
+    let bounded = of("bounded");
     let mut x = SmartArray::<f32, _>::zeros(64);
     let grid = |bytes| Grid::new(1, 64).shared_bytes(bytes);
     let most = (227 << 10) - 256;
@@ -177,7 +171,7 @@ fn more_static_shared_memory_than_gpus_have_is_refused() {
             }}"
         )
     };
-    let Some(_) = kernel::<(InOut<i32>,)>("big", source(48 << 10)) else { return };
+    let _compiles = kernel::<(InOut<i32>,)>("big", source(48 << 10));
     // SAFETY: it does not run.
     let big = unsafe { Kernel::<(InOut<i32>,)>::new("big").cuda(source((48 << 10) + 1)) };
     let refused = big.prepare(&Device::cpu());
