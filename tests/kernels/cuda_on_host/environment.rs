@@ -28,12 +28,14 @@ fn kernel() -> Kernel<(InOut<i32>,)> {
 
 /// What the body wrote that runs on a device; and whether the device checks kernels.
 fn ran_on(device: &Device) -> Result<String> {
-    let mut x = SmartArray::<i32, _>::zeros(4);
-    kernel().launch_on(&device.stream(), Grid::cover(1), (&mut x,))?;
-    let body = if x.to_vec()?[0] == 1 { "host" } else { "cuda" };
     // SAFETY: the thread reads behind its part, which is a fault, in the same array, which does no
     // harm.
     let beyond = unsafe { Kernel::<(InOut<i32>,)>::new("beyond").cuda(SOURCE) };
+    // Its name is always that of the code, which all processes share.
+    beyond.prepare(device)?;
+    let mut x = SmartArray::<i32, _>::zeros(4);
+    kernel().launch_on(&device.stream(), Grid::cover(1), (&mut x,))?;
+    let body = if x.to_vec()?[0] == 1 { "host" } else { "cuda" };
     let queued = beyond.launch_on(&device.stream(), Grid::new(1, 1), (&mut x.slice_mut(s![..2]),));
     let is_checked = queued.and_then(|()| device.synchronize()).is_err();
     Ok(format!("{body}{}", if is_checked { ", checked" } else { "" }))

@@ -344,11 +344,10 @@ fn kernels_are_declared_as_cuda_allows() -> Result<()> {
             x[threadIdx.x] += 1;
         }
     "#;
-    let mut x = SmartArray::<f32, _>::zeros(32);
+    let (source, mut x) = (CudaSource::c(source), SmartArray::<f32, _>::zeros(32));
     let entries = ["all<float>", "all_inline", "all_static", "all_forced", "all_declared"];
     for entry in entries {
-        let source = CudaSource::c(source).entry(entry);
-        let all = kernel::<(InOut<f32>,)>("all", source);
+        let all = kernel::<(InOut<f32>,)>("all", source.clone().entry(entry));
         all.launch_on(&device().stream(), Grid::new(1, 32), (&mut x,))?;
     }
     assert_eq!(x.to_vec()?, [entries.len() as f32; 32]);

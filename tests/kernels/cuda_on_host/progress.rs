@@ -2,9 +2,9 @@
 
 use std::thread;
 
-use resident::{Device, Emulation, Grid, In, InOut, Result, SmartArray};
+use resident::{Device, Emulation, Grid, In, InOut, Kernel, Result, Signature, SmartArray};
 
-use crate::one_of;
+use crate::{one_of, progress_of_blocks};
 
 /// The kernels of these tests.
 const SOURCE: &str = r#"
@@ -82,6 +82,11 @@ const SOURCE: &str = r#"
     extern "C" __global__ void add(const int *x, int *y) { y[threadIdx.x] += x[threadIdx.x]; }
 "#;
 
+/// A kernel of these tests, or of those of blocks. All are one source.
+pub(crate) fn waiting_kernel<S: Signature>(entry: &str) -> Kernel<S> {
+    one_of(&[SOURCE, progress_of_blocks::SOURCE].concat(), entry)
+}
+
 /// A device that checks kernels, and one that does not.
 pub(crate) fn devices() -> [Device; 2] {
     [false, true].map(|checks| Device::emulated(Emulation::new().sanitize(checks)))
@@ -89,7 +94,7 @@ pub(crate) fn devices() -> [Device; 2] {
 
 /// Launches a kernel on zeros, on both devices, and compares the results.
 fn compare(name: &str, grid: Grid, len: usize, expected: &[i32]) -> Result<()> {
-    let kernel = one_of::<(InOut<i32>,)>(SOURCE, name);
+    let kernel = waiting_kernel::<(InOut<i32>,)>(name);
     for device in devices() {
         let mut x = SmartArray::<i32, _>::zeros(len);
         kernel.launch_on(&device.stream(), grid, (&mut x,))?;
@@ -136,8 +141,8 @@ fn barriers_and_waits_for_memory_go_together() -> Result<()> {
 /// Beside launches that wait, on several devices at once, short ones end.
 #[test]
 fn launches_of_several_devices_go_on_together() -> Result<()> {
-    let waiting = one_of::<(InOut<i32>,)>(SOURCE, "wait_for_last");
-    let add = one_of::<(In<i32>, InOut<i32>)>(SOURCE, "add");
+    let waiting = waiting_kernel::<(InOut<i32>,)>("wait_for_last");
+    let add = waiting_kernel::<(In<i32>, InOut<i32>)>("add");
     let wait_often = |device: &Device| -> Result<()> {
         for _ in 0..5 {
             let mut x = SmartArray::<i32, _>::zeros(2 * 128);

@@ -2,11 +2,10 @@
 
 use resident::{Grid, In, InOut, Out, Result, SmartArray};
 
-use crate::one_of;
-use crate::progress::devices;
+use crate::progress::{devices, waiting_kernel};
 
 /// The kernels of these tests.
-const SOURCE: &str = r#"
+pub(crate) const SOURCE: &str = r#"
     __device__ void wait_for_grid(int *count, int end) {
         __syncthreads();
         if (threadIdx.x == 0) {
@@ -62,7 +61,7 @@ const SOURCE: &str = r#"
 /// what the block has written there.
 #[test]
 fn blocks_pass_a_barrier_of_the_grid() -> Result<()> {
-    let two_steps = one_of::<(InOut<i32>, InOut<i32>, Out<i32>)>(SOURCE, "two_steps");
+    let two_steps = waiting_kernel::<(InOut<i32>, InOut<i32>, Out<i32>)>("two_steps");
     for (device, blocks) in
         devices().into_iter().flat_map(|one| [1, 2, 150].map(|n| (one.clone(), n)))
     {
@@ -83,7 +82,7 @@ fn blocks_pass_a_barrier_of_the_grid() -> Result<()> {
 #[test]
 fn blocks_look_back() -> Result<()> {
     type Signature = (In<i32>, Out<i32>, InOut<i32>);
-    let sums = one_of::<Signature>(SOURCE, "running_sums");
+    let sums = waiting_kernel::<Signature>("running_sums");
     for device in devices() {
         let x = SmartArray::from(Vec::from_iter(1..=2000));
         let mut out = SmartArray::<i32, _>::zeros(2000);
@@ -97,7 +96,7 @@ fn blocks_look_back() -> Result<()> {
 /// Many blocks of one thread, and few of many, on one thread of the machine and on all.
 #[test]
 fn blocks_wait_for_a_later_one() -> Result<()> {
-    let wait = one_of::<(InOut<i32>,)>(SOURCE, "wait_for_last_block");
+    let wait = waiting_kernel::<(InOut<i32>,)>("wait_for_last_block");
     let many: &[_] = &[(2, 1), (256, 1), (90, 92), (4, 1024)];
     for (device, cases) in devices().iter().zip([many, &[(2, 1), (30, 33)]]) {
         for &(blocks, threads) in cases {
@@ -113,7 +112,7 @@ fn blocks_wait_for_a_later_one() -> Result<()> {
 /// More blocks than there are at once cannot wait for the last one.
 #[test]
 fn a_launch_whose_blocks_wait_for_one_that_cannot_begin_fails() -> Result<()> {
-    let wait = one_of::<(InOut<i32>,)>(SOURCE, "wait_for_last_block");
+    let wait = waiting_kernel::<(InOut<i32>,)>("wait_for_last_block");
     let many: &[_] = &[(300, 1, 256), (1100, 8, 256)];
     for (device, cases) in devices().iter().zip([many, &[(300, 1, 256)]]) {
         for &(blocks, threads, at_once) in cases {
