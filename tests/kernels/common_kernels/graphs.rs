@@ -13,15 +13,13 @@ cases! {
 fn sparse_rows_times_a_vector() -> Case {
     let text = r#"
         // Row starts, columns, then values: rows have 1, 2, 3, 0, 1, ... elements.
-        extern "C" __global__ void run(const int *in, int *out, int n) {
-            int rows = in[0], row = blockIdx.x * blockDim.x + threadIdx.x;
-            if (row >= rows) return;
-            const int *starts = in + 1, *columns = starts + rows + 1,
-                *values = columns + starts[rows];
-            int sum = 0;
-            for (int k = starts[row]; k < starts[row + 1]; ++k) sum += values[k] * (columns[k] + 1);
-            out[row] = sum;
-        }
+        int rows = in[0], row = blockIdx.x * blockDim.x + threadIdx.x;
+        if (row >= rows) return;
+        const int *starts = in + 1, *columns = starts + rows + 1,
+            *values = columns + starts[rows];
+        int sum = 0;
+        for (int k = starts[row]; k < starts[row + 1]; ++k) sum += values[k] * (columns[k] + 1);
+        out[row] = sum;
     "#;
     let rows = 40;
     let lengths = (0..rows).map(|row| (row + 1) % 4);
@@ -45,26 +43,24 @@ fn sparse_rows_times_a_vector() -> Case {
 fn breadth_first_levels() -> Case {
     let text = r#"
         // Vertex v has edges to 2 v + 1 and 3 v + 1.
-        extern "C" __global__ void run(const int *in, int *out, int n) {
-            __shared__ int changed;
-            int v = threadIdx.x;
-            out[v] = v == in[0] ? 0 : -1;
+        __shared__ int changed;
+        int v = threadIdx.x;
+        out[v] = v == in[0] ? 0 : -1;
+        __syncthreads();
+        for (int level = 0;; ++level) {
+            if (v == 0) changed = 0;
             __syncthreads();
-            for (int level = 0;; ++level) {
-                if (v == 0) changed = 0;
-                __syncthreads();
-                // Another thread may set it meanwhile.
-                if (atomicAdd(&out[v], 0) == level) {
-                    int edges[2] = {2 * v + 1, 3 * v + 1};
-                    for (int w : edges)
-                        if (w < blockDim.x && atomicCAS(&out[w], -1,
-                            level + 1) == -1) atomicExch(&changed, 1);
-                }
-                __syncthreads();
-                int is_on = atomicAdd(&changed, 0);
-                __syncthreads();
-                if (!is_on) break;
+            // Another thread may set it meanwhile.
+            if (atomicAdd(&out[v], 0) == level) {
+                int edges[2] = {2 * v + 1, 3 * v + 1};
+                for (int w : edges)
+                    if (w < blockDim.x && atomicCAS(&out[w], -1,
+                        level + 1) == -1) atomicExch(&changed, 1);
             }
+            __syncthreads();
+            int is_on = atomicAdd(&changed, 0);
+            __syncthreads();
+            if (!is_on) break;
         }
     "#;
     let mut levels = vec![-1; 64];
@@ -85,25 +81,23 @@ fn breadth_first_levels() -> Case {
 
 fn connected_components_by_pointer_jumping() -> Case {
     let text = r#"
-        extern "C" __global__ void run(const int *in, int *out, int n) {
-            __shared__ int parent[64];
-            int v = threadIdx.x;
-            parent[v] = v;
+        __shared__ int parent[64];
+        int v = threadIdx.x;
+        parent[v] = v;
+        __syncthreads();
+        for (int round = 0; round < 64; ++round) {
+            // Edge v: from v to in[v].
+            int a = parent[v], b = parent[in[v]];
             __syncthreads();
-            for (int round = 0; round < 64; ++round) {
-                // Edge v: from v to in[v].
-                int a = parent[v], b = parent[in[v]];
-                __syncthreads();
-                if (a < b) atomicMin(&parent[b], a);
-                if (b < a) atomicMin(&parent[a], b);
-                __syncthreads();
-                int p = parent[v], root = parent[p];
-                __syncthreads();
-                parent[v] = root;
-                __syncthreads();
-            }
-            out[v] = parent[v];
+            if (a < b) atomicMin(&parent[b], a);
+            if (b < a) atomicMin(&parent[a], b);
+            __syncthreads();
+            int p = parent[v], root = parent[p];
+            __syncthreads();
+            parent[v] = root;
+            __syncthreads();
         }
+        out[v] = parent[v];
     "#;
     let x: Vec<i32> = (0..64).map(|v| if v % 5 == 4 { v } else { (v + 5) % 60 }).collect();
     let mut expected: Vec<i32> = (0..64).collect();
@@ -119,20 +113,18 @@ fn connected_components_by_pointer_jumping() -> Case {
 
 fn list_ranking() -> Case {
     let text = r#"
-        extern "C" __global__ void run(const int *in, int *out, int n) {
-            __shared__ int next[64], rank[64];
-            int i = threadIdx.x;
-            next[i] = in[i];
-            rank[i] = in[i] == i ? 0 : 1;
-            for (int round = 0; round < 6; ++round) {
-                __syncthreads();
-                int more = rank[next[i]], after = next[next[i]];
-                __syncthreads();
-                rank[i] += more;
-                next[i] = after;
-            }
-            out[i] = rank[i];
+        __shared__ int next[64], rank[64];
+        int i = threadIdx.x;
+        next[i] = in[i];
+        rank[i] = in[i] == i ? 0 : 1;
+        for (int round = 0; round < 6; ++round) {
+            __syncthreads();
+            int more = rank[next[i]], after = next[next[i]];
+            __syncthreads();
+            rank[i] += more;
+            next[i] = after;
         }
+        out[i] = rank[i];
     "#;
     // 0 -> 7 -> 14 -> ... (mod 64), to the last.
     let last = 63 * 7 % 64;
@@ -144,18 +136,16 @@ fn list_ranking() -> Case {
 
 fn shortest_paths_between_all_pairs() -> Case {
     let text = r#"
-        extern "C" __global__ void run(const int *in, int *out, int n) {
-            __shared__ int d[16][16];
-            int i = threadIdx.y, j = threadIdx.x;
-            d[i][j] = in[i * 16 + j];
-            for (int k = 0; k < 16; ++k) {
-                __syncthreads();
-                int through = d[i][k] + d[k][j];
-                __syncthreads();
-                if (through < d[i][j]) d[i][j] = through;
-            }
-            out[i * 16 + j] = d[i][j];
+        __shared__ int d[16][16];
+        int i = threadIdx.y, j = threadIdx.x;
+        d[i][j] = in[i * 16 + j];
+        for (int k = 0; k < 16; ++k) {
+            __syncthreads();
+            int through = d[i][k] + d[k][j];
+            __syncthreads();
+            if (through < d[i][j]) d[i][j] = through;
         }
+        out[i * 16 + j] = d[i][j];
     "#;
     let x: Vec<i32> = words(256)
         .iter()
@@ -173,22 +163,20 @@ fn shortest_paths_between_all_pairs() -> Case {
 
 fn edit_distance_along_diagonals() -> Case {
     let text = r#"
-        extern "C" __global__ void run(const int *in, int *out, int n) {
-            __shared__ int d[33][33];
-            const int m = 32, *a = in, *b = in + m;
-            int t = threadIdx.x;
-            for (int k = t; k <= m; k += 32) d[k][0] = d[0][k] = k;
-            __syncthreads();
-            for (int diagonal = 2; diagonal <= 2 * m; ++diagonal) {
-                int i = t + 1, j = diagonal - i;
-                if (j >= 1 && j <= m) {
-                    int replaced = d[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
-                    d[i][j] = min(replaced, min(d[i - 1][j], d[i][j - 1]) + 1);
-                }
-                __syncthreads();
+        __shared__ int d[33][33];
+        const int m = 32, *a = in, *b = in + m;
+        int t = threadIdx.x;
+        for (int k = t; k <= m; k += 32) d[k][0] = d[0][k] = k;
+        __syncthreads();
+        for (int diagonal = 2; diagonal <= 2 * m; ++diagonal) {
+            int i = t + 1, j = diagonal - i;
+            if (j >= 1 && j <= m) {
+                int replaced = d[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
+                d[i][j] = min(replaced, min(d[i - 1][j], d[i][j - 1]) + 1);
             }
-            if (t == 0) *out = d[m][m];
+            __syncthreads();
         }
+        if (t == 0) *out = d[m][m];
     "#;
     let x: Vec<i32> = words(64).iter().map(|x| (x % 4) as i32).collect();
     let mut row: Vec<i32> = (0..=32).collect();
@@ -205,19 +193,17 @@ fn edit_distance_along_diagonals() -> Case {
 
 fn knapsack_by_rows() -> Case {
     let text = r#"
-        extern "C" __global__ void run(const int *in, int *out, int n) {
-            __shared__ int best[2][64];
-            int w = threadIdx.x, now = 0;
-            best[0][w] = 0;
-            for (int item = 0; item < n / 2; ++item) {
-                __syncthreads();
-                int weight = in[2 * item], value = in[2 * item + 1], own = best[now][w];
-                if (w >= weight) own = max(own, best[now][w - weight] + value);
-                now ^= 1;
-                best[now][w] = own;
-            }
-            out[w] = best[now][w];
+        __shared__ int best[2][64];
+        int w = threadIdx.x, now = 0;
+        best[0][w] = 0;
+        for (int item = 0; item < n / 2; ++item) {
+            __syncthreads();
+            int weight = in[2 * item], value = in[2 * item + 1], own = best[now][w];
+            if (w >= weight) own = max(own, best[now][w - weight] + value);
+            now ^= 1;
+            best[now][w] = own;
         }
+        out[w] = best[now][w];
     "#;
     let x: Vec<i32> = words(24).iter().map(|x| (x % 20) as i32 + 1).collect();
     let mut best = vec![0; 64];
@@ -232,25 +218,23 @@ fn knapsack_by_rows() -> Case {
 fn game_of_life() -> Case {
     let text = r#"
         #define W 32
-        extern "C" __global__ void run(const unsigned *in, unsigned *out, int n) {
-            // A row is a word.
-            __shared__ unsigned rows[2][W];
-            int r = threadIdx.x;
-            rows[0][r] = in[r];
-            for (int step = 0; step < 10; ++step) {
-                __syncthreads();
-                unsigned now = rows[step & 1][r], next = 0;
-                unsigned up = rows[step & 1][(r + W - 1) % W], down = rows[step & 1][(r + 1) % W];
-                for (int c = 0; c < W; ++c) {
-                    auto three = [&](unsigned row) { return __popc(__funnelshift_r(row, row,
-                        (c + 31) % 32) & 7); };
-                    int alive = three(up) + three(now) + three(down), self = now >> c & 1;
-                    next |= (unsigned)(alive == 3 || (self && alive == 4)) << c;
-                }
-                rows[~step & 1][r] = next;
+        // A row is a word.
+        __shared__ unsigned rows[2][W];
+        int r = threadIdx.x;
+        rows[0][r] = in[r];
+        for (int step = 0; step < 10; ++step) {
+            __syncthreads();
+            unsigned now = rows[step & 1][r], next = 0;
+            unsigned up = rows[step & 1][(r + W - 1) % W], down = rows[step & 1][(r + 1) % W];
+            for (int c = 0; c < W; ++c) {
+                auto three = [&](unsigned row) { return __popc(__funnelshift_r(row, row,
+                    (c + 31) % 32) & 7); };
+                int alive = three(up) + three(now) + three(down), self = now >> c & 1;
+                next |= (unsigned)(alive == 3 || (self && alive == 4)) << c;
             }
-            out[r] = rows[0][r];
+            rows[~step & 1][r] = next;
         }
+        out[r] = rows[0][r];
     "#;
     let x = words(32);
     let mut rows = x.clone();
@@ -269,21 +253,19 @@ fn game_of_life() -> Case {
 
 fn nearest_centre_of_each_point() -> Case {
     let text = r#"
-        extern "C" __global__ void run(const float2 *in, int *out, int n) {
-            __shared__ float2 centres[4];
-            int i = blockIdx.x * blockDim.x + threadIdx.x;
-            if (threadIdx.x < 4) centres[threadIdx.x] = in[threadIdx.x];
-            __syncthreads();
-            if (i >= n) return;
-            int best = 0;
-            float least = 1e30f;
-            for (int k = 0; k < 4; ++k) {
-                float dx = in[i].x - centres[k].x, dy = in[i].y - centres[k].y,
-                    d = dx * dx + dy * dy;
-                if (d < least) { least = d; best = k; }
-            }
-            out[i] = best;
+        __shared__ float2 centres[4];
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        if (threadIdx.x < 4) centres[threadIdx.x] = in[threadIdx.x];
+        __syncthreads();
+        if (i >= n) return;
+        int best = 0;
+        float least = 1e30f;
+        for (int k = 0; k < 4; ++k) {
+            float dx = in[i].x - centres[k].x, dy = in[i].y - centres[k].y,
+                d = dx * dx + dy * dy;
+            if (d < least) { least = d; best = k; }
         }
+        out[i] = best;
     "#;
     let x: Vec<[f32; 2]> = floats(160).chunks(2).map(|x| [x[0], x[1]]).collect();
     let nearest = |p: &[f32; 2]| {

@@ -37,13 +37,11 @@ fn bits_of_floats_by_union_pointer_and_function() -> Case {
 
 fn fast_inverse_square_root() -> Case {
     let text = r#"
-        extern "C" __global__ void run(const float *in, float *out, int n) {
-            float x = fabsf(in[threadIdx.x]) + 1, half = 0.5f * x;
-            int i = *(int *)&x;
-            i = 0x5f3759df - (i >> 1);
-            x = *(float *)&i;
-            out[threadIdx.x] = x * (1.5f - half * x * x);
-        }
+        float x = fabsf(in[threadIdx.x]) + 1, half = 0.5f * x;
+        int i = *(int *)&x;
+        i = 0x5f3759df - (i >> 1);
+        x = *(float *)&i;
+        out[threadIdx.x] = x * (1.5f - half * x * x);
     "#;
     let x = floats(32);
     let root = |x: &f32| {
@@ -253,19 +251,17 @@ fn lambdas_and_loops_of_each_kind() -> Case {
 
 fn shared_memory_of_several_types_in_one_array() -> Case {
     let text = r#"
-        extern "C" __global__ void run(const int *in, int *out, int n) {
-            extern __shared__ unsigned char memory[];
-            double *sums = (double *)memory;
-            int *ints = (int *)(sums + 16);
-            short *shorts = (short *)&ints[16];
-            int t = threadIdx.x;
-            sums[t] = in[t] * 0.5;
-            ints[t] = in[t] * 2;
-            shorts[t] = in[t];
-            __syncthreads();
-            int o = 15 - t;
-            out[t] = (int)(sums[o] * 2) + ints[o] + shorts[o];
-        }
+        extern __shared__ unsigned char memory[];
+        double *sums = (double *)memory;
+        int *ints = (int *)(sums + 16);
+        short *shorts = (short *)&ints[16];
+        int t = threadIdx.x;
+        sums[t] = in[t] * 0.5;
+        ints[t] = in[t] * 2;
+        shorts[t] = in[t];
+        __syncthreads();
+        int o = 15 - t;
+        out[t] = (int)(sums[o] * 2) + ints[o] + shorts[o];
     "#;
     let x = ints(16);
     case(text, Grid::new(1, 16).shared_bytes(16 * 14), &x, x.iter().rev().map(|x| 4 * x))
@@ -273,16 +269,14 @@ fn shared_memory_of_several_types_in_one_array() -> Case {
 
 fn whole_numbers_wrap_shift_and_divide() -> Case {
     let text = r#"
-        extern "C" __global__ void run(const int *in, int *out, int n) {
-            int i = threadIdx.x, x = in[i], y = in[(i + 3) % n];
-            unsigned u = x;
-            short narrow = (short)(x * 1000);
-            signed char byte = (signed char)x;
-            long long wide = (long long)x * y * 1000003;
-            int r = (x << 5) ^ (x >> 3) ^ (int)(u >> 3) ^ narrow ^ byte;
-            if (y != 0) r += x / y * 7 + x % y;
-            out[i] = r ^ (int)(wide >> 16) ^ (int)(u * 2654435761u);
-        }
+        int i = threadIdx.x, x = in[i], y = in[(i + 3) % n];
+        unsigned u = x;
+        short narrow = (short)(x * 1000);
+        signed char byte = (signed char)x;
+        long long wide = (long long)x * y * 1000003;
+        int r = (x << 5) ^ (x >> 3) ^ (int)(u >> 3) ^ narrow ^ byte;
+        if (y != 0) r += x / y * 7 + x % y;
+        out[i] = r ^ (int)(wide >> 16) ^ (int)(u * 2654435761u);
     "#;
     let x = ints(60);
     let value = |i: usize| {
@@ -301,18 +295,16 @@ fn whole_numbers_wrap_shift_and_divide() -> Case {
 
 fn conversions_between_floats_and_whole_numbers() -> Case {
     let text = r#"
-        extern "C" __global__ void run(const float *in, int *out, int n) {
-            float x = in[threadIdx.x];
-            int *o = out + 8 * threadIdx.x;
-            o[0] = (int)x;
-            o[1] = __float2int_rn(x);
-            o[2] = __float2int_rd(x);
-            o[3] = __float2int_ru(x);
-            o[4] = (int)rintf(x) + 100 * (int)roundf(x);
-            o[5] = (int)(unsigned char)(int)fabsf(x * 30);
-            o[6] = (int)__double2ll_rz((double)x * 1e6);
-            o[7] = __float_as_int((float)(int)(x * 8));
-        }
+        float x = in[threadIdx.x];
+        int *o = out + 8 * threadIdx.x;
+        o[0] = (int)x;
+        o[1] = __float2int_rn(x);
+        o[2] = __float2int_rd(x);
+        o[3] = __float2int_ru(x);
+        o[4] = (int)rintf(x) + 100 * (int)roundf(x);
+        o[5] = (int)(unsigned char)(int)fabsf(x * 30);
+        o[6] = (int)__double2ll_rz((double)x * 1e6);
+        o[7] = __float_as_int((float)(int)(x * 8));
     "#;
     let x = floats(40);
     let values = |x: &f32| {

@@ -37,14 +37,14 @@ support::record_launches!();
 /// A kernel `run(const I *in, O *out, int n)`, where `n` is the number of inputs, with what is to
 /// be in `out` afterwards.
 struct Case {
-    text: &'static str,
+    text: String,
     /// Launches the kernel of that name, and compares.
     run: Box<dyn Fn(&Device, &str, CudaSource) -> Result<(), String>>,
 }
 
-/// A case whose `out` has zeros before.
+/// A case whose `out` has zeros before. The text is the kernel, with what it needs, or its body.
 fn case<I: Element, O: Element + PartialEq + Debug>(
-    text: &'static str,
+    text: &str,
     grid: Grid,
     input: &[I],
     expected: impl IntoIterator<Item = O>,
@@ -55,7 +55,7 @@ fn case<I: Element, O: Element + PartialEq + Debug>(
 
 /// A case whose `out` has these elements before.
 fn case_with<I: Element, O: Element + PartialEq + Debug>(
-    text: &'static str,
+    text: &str,
     grid: Grid,
     input: &[I],
     before: &[O],
@@ -71,7 +71,39 @@ fn case_with<I: Element, O: Element + PartialEq + Debug>(
         let found = queued.and_then(|()| y.to_vec()).map_err(|error| error.to_string())?;
         differs(&found, &expected)
     };
-    Case { text, run: Box::new(run) }
+    Case { text: kernel_of::<I, O>(text), run: Box::new(run) }
+}
+
+/// The kernel, if the text is its body.
+fn kernel_of<I: 'static, O: 'static>(text: &str) -> String {
+    if text.contains("void run(") {
+        return text.to_owned();
+    }
+    let [input, output] = [c_name::<I>(), c_name::<O>()];
+    let head = format!("void run(const {input} *in, {output} *out, int n)");
+    format!("extern \"C\" __global__ {head} {{\n{text}\n}}\n")
+}
+
+fn c_name<T: 'static>() -> &'static str {
+    match std::any::type_name::<T>().trim_start_matches("half::binary16::") {
+        "f16" => "__half",
+        "[u16; 2]" => "__half2",
+        "half::bfloat::bf16" => "__nv_bfloat16",
+        "f32" => "float",
+        "[f32; 2]" => "float2",
+        "[f32; 4]" => "float4",
+        "f64" => "double",
+        "i8" => "char",
+        "i16" => "short",
+        "i32" => "int",
+        "i64" => "long long",
+        "u8" => "unsigned char",
+        "u32" => "unsigned",
+        "[u32; 4]" => "uint4",
+        "u64" => "unsigned long long",
+        "[u64; 2]" => "ulonglong2",
+        other => panic!("{other} has no name here: give the whole kernel"),
+    }
 }
 
 fn differs<O: PartialEq + Debug>(found: &[O], expected: &[O]) -> Result<(), String> {

@@ -13,12 +13,10 @@ cases! {
 
 fn copy_by_vectors_of_four_with_a_rest() -> Case {
     let text = r#"
-        extern "C" __global__ void run(const int *in, int *out, int n) {
-            int i = blockIdx.x * blockDim.x + threadIdx.x, step = gridDim.x * blockDim.x;
-            for (int k = i; k < n / 4; k += step)
-                reinterpret_cast<int4 *>(out)[k] = reinterpret_cast<const int4 *>(in)[k];
-            if (i < n % 4) out[n - 1 - i] = in[n - 1 - i];
-        }
+        int i = blockIdx.x * blockDim.x + threadIdx.x, step = gridDim.x * blockDim.x;
+        for (int k = i; k < n / 4; k += step)
+            reinterpret_cast<int4 *>(out)[k] = reinterpret_cast<const int4 *>(in)[k];
+        if (i < n % 4) out[n - 1 - i] = in[n - 1 - i];
     "#;
     let x = ints(203);
     case(text, Grid::new(2, 32), &x, x.clone())
@@ -43,14 +41,12 @@ fn structures_of_arrays_from_arrays_of_structures() -> Case {
 
 fn reversal_in_place_and_shared() -> Case {
     let text = r#"
-        extern "C" __global__ void run(const int *in, int *out, int n) {
-            extern __shared__ int s[];
-            int start = blockIdx.x * blockDim.x, t = threadIdx.x;
-            s[t] = in[start + t];
-            __syncthreads();
-            int to = (gridDim.x - 1 - blockIdx.x) * blockDim.x + t;
-            out[to] = s[blockDim.x - 1 - t];
-        }
+        extern __shared__ int s[];
+        int start = blockIdx.x * blockDim.x, t = threadIdx.x;
+        s[t] = in[start + t];
+        __syncthreads();
+        int to = (gridDim.x - 1 - blockIdx.x) * blockDim.x + t;
+        out[to] = s[blockDim.x - 1 - t];
     "#;
     let x = ints(192);
     case(text, Grid::new(3, 64).shared_bytes(256), &x, x.iter().rev().copied())
@@ -58,12 +54,10 @@ fn reversal_in_place_and_shared() -> Case {
 
 fn gather_scatter_and_guards() -> Case {
     let text = r#"
-        extern "C" __global__ void run(const unsigned *in, unsigned *out, int n) {
-            unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
-            if (i >= n) return;
-            unsigned to = (i * 37u + 11u) % n;
-            out[to] = in[i] ^ in[in[i] % n];
-        }
+        unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+        if (i >= n) return;
+        unsigned to = (i * 37u + 11u) % n;
+        out[to] = in[i] ^ in[in[i] % n];
     "#;
     let x = words(101);
     let mut expected = [0; 101];
@@ -73,14 +67,12 @@ fn gather_scatter_and_guards() -> Case {
 
 fn grids_of_two_and_three_axes() -> Case {
     let text = r#"
-        extern "C" __global__ void run(const int *in, int *out, int n) {
-            int block = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
-            int thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
-            int i = block * (blockDim.x * blockDim.y * blockDim.z) + thread;
-            dim3 size = gridDim;
-            if (i < n) out[i] = in[i] + 1000 * (threadIdx.z * 100 + threadIdx.y * 10 + threadIdx.x)
-                + size.x * size.y * size.z + blockIdx.z;
-        }
+        int block = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
+        int thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+        int i = block * (blockDim.x * blockDim.y * blockDim.z) + thread;
+        dim3 size = gridDim;
+        if (i < n) out[i] = in[i] + 1000 * (threadIdx.z * 100 + threadIdx.y * 10 + threadIdx.x)
+            + size.x * size.y * size.z + blockIdx.z;
     "#;
     let x = ints(2 * 3 * 2 * 24);
     let value = |(i, x): (usize, &i32)| {
@@ -113,14 +105,12 @@ fn tables_in_constant_and_device_memory() -> Case {
 
 fn circular_buffer_in_local_memory() -> Case {
     let text = r#"
-        extern "C" __global__ void run(const int *in, int *out, int n) {
-            int ring[5], sum = 0, start = threadIdx.x * 20;
-            for (int k = 0; k < 20; ++k) {
-                if (k >= 5) sum -= ring[k % 5];
-                ring[k % 5] = in[start + k];
-                sum += ring[k % 5];
-                out[start + k] = sum;
-            }
+        int ring[5], sum = 0, start = threadIdx.x * 20;
+        for (int k = 0; k < 20; ++k) {
+            if (k >= 5) sum -= ring[k % 5];
+            ring[k % 5] = in[start + k];
+            sum += ring[k % 5];
+            out[start + k] = sum;
         }
     "#;
     let x = ints(160);
@@ -134,14 +124,12 @@ fn circular_buffer_in_local_memory() -> Case {
 
 fn bytes_and_short_numbers_in_words() -> Case {
     let text = r#"
-        extern "C" __global__ void run(const short *in, int *out, int n) {
-            const short2 *pairs = (const short2 *)in;
-            const char4 *bytes = (const char4 *)in;
-            int i = threadIdx.x;
-            short2 p = pairs[i];
-            char4 b = bytes[i];
-            out[i] = p.x * 3 + p.y + ((int)b.x + b.y) * 100000 - b.w;
-        }
+        const short2 *pairs = (const short2 *)in;
+        const char4 *bytes = (const char4 *)in;
+        int i = threadIdx.x;
+        short2 p = pairs[i];
+        char4 b = bytes[i];
+        out[i] = p.x * 3 + p.y + ((int)b.x + b.y) * 100000 - b.w;
     "#;
     let x: Vec<i16> = words(80).iter().map(|x| *x as i16).collect();
     let value = |p: &[i16]| {

@@ -18,10 +18,8 @@ cases! {
 
 fn scaled_sum_of_vectors() -> Case {
     let text = r#"
-        extern "C" __global__ void run(const float *in, float *out, int n) {
-            for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += blockDim.x * gridDim.x)
-                out[i] = 2.5f * in[i] + out[i];
-        }
+        for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += blockDim.x * gridDim.x)
+            out[i] = 2.5f * in[i] + out[i];
     "#;
     let (x, y) = (floats(200), floats(400));
     case_with(
@@ -35,14 +33,12 @@ fn scaled_sum_of_vectors() -> Case {
 
 fn polynomial_by_horner_with_fused_steps() -> Case {
     let text = r#"
-        extern "C" __global__ void run(const float *in, float *out, int n) {
-            float x = in[threadIdx.x];
-            const float c[] = {1.5f, -2.0f, 0.25f, 3.0f};
-            float sum = c[3];
-            #pragma unroll
-            for (int k = 2; k >= 0; --k) sum = fmaf(sum, x, c[k]);
-            out[threadIdx.x] = sum;
-        }
+        float x = in[threadIdx.x];
+        const float c[] = {1.5f, -2.0f, 0.25f, 3.0f};
+        float sum = c[3];
+        #pragma unroll
+        for (int k = 2; k >= 0; --k) sum = fmaf(sum, x, c[k]);
+        out[threadIdx.x] = sum;
     "#;
     let x = floats(64);
     let value = |x: &f32| 3.0_f32.mul_add(*x, 0.25).mul_add(*x, -2.0).mul_add(*x, 1.5);
@@ -52,26 +48,24 @@ fn polynomial_by_horner_with_fused_steps() -> Case {
 fn forces_between_all_bodies_in_tiles() -> Case {
     let text = r#"
         #define P 16
-        extern "C" __global__ void run(const float4 *in, float4 *out, int n) {
-            __shared__ float4 tile[P];
-            int i = blockIdx.x * P + threadIdx.x;
-            float4 own = in[i];
-            float3 force = {0, 0, 0};
-            for (int start = 0; start < n; start += P) {
-                tile[threadIdx.x] = in[start + threadIdx.x];
-                __syncthreads();
-                for (int k = 0; k < P; ++k) {
-                    float3 r = make_float3(tile[k].x - own.x, tile[k].y - own.y, tile[k].z - own.z);
-                    float d = r.x * r.x + r.y * r.y + r.z * r.z + 1.0f;
-                    float s = tile[k].w / (d * sqrtf(d));
-                    force.x += r.x * s;
-                    force.y += r.y * s;
-                    force.z += r.z * s;
-                }
-                __syncthreads();
+        __shared__ float4 tile[P];
+        int i = blockIdx.x * P + threadIdx.x;
+        float4 own = in[i];
+        float3 force = {0, 0, 0};
+        for (int start = 0; start < n; start += P) {
+            tile[threadIdx.x] = in[start + threadIdx.x];
+            __syncthreads();
+            for (int k = 0; k < P; ++k) {
+                float3 r = make_float3(tile[k].x - own.x, tile[k].y - own.y, tile[k].z - own.z);
+                float d = r.x * r.x + r.y * r.y + r.z * r.z + 1.0f;
+                float s = tile[k].w / (d * sqrtf(d));
+                force.x += r.x * s;
+                force.y += r.y * s;
+                force.z += r.z * s;
             }
-            out[i] = make_float4(force.x, force.y, force.z, 0);
+            __syncthreads();
         }
+        out[i] = make_float4(force.x, force.y, force.z, 0);
     "#;
     let x: Vec<[f32; 4]> = floats(128).chunks(4).map(|b| [b[0], b[1], b[2], b[3].abs()]).collect();
     let force = |own: &[f32; 4]| {
@@ -89,22 +83,20 @@ fn forces_between_all_bodies_in_tiles() -> Case {
 
 fn transform_of_walsh_and_hadamard() -> Case {
     let text = r#"
-        extern "C" __global__ void run(const int *in, int *out, int n) {
-            __shared__ int s[64];
-            int t = threadIdx.x;
-            s[t] = in[t];
-            s[t + 32] = in[t + 32];
-            for (int stride = 32; stride > 0; stride >>= 1) {
-                __syncthreads();
-                int low = t & (stride - 1), i = ((t - low) << 1) + low;
-                int a = s[i], b = s[i + stride];
-                s[i] = a + b;
-                s[i + stride] = a - b;
-            }
+        __shared__ int s[64];
+        int t = threadIdx.x;
+        s[t] = in[t];
+        s[t + 32] = in[t + 32];
+        for (int stride = 32; stride > 0; stride >>= 1) {
             __syncthreads();
-            out[t] = s[t];
-            out[t + 32] = s[t + 32];
+            int low = t & (stride - 1), i = ((t - low) << 1) + low;
+            int a = s[i], b = s[i + stride];
+            s[i] = a + b;
+            s[i + stride] = a - b;
         }
+        __syncthreads();
+        out[t] = s[t];
+        out[t + 32] = s[t + 32];
     "#;
     let x = ints(64);
     let value = |i: usize| {
@@ -168,16 +160,14 @@ fn fourier_transform_modulo_a_prime() -> Case {
 fn butterflies_of_complex_numbers() -> Case {
     let text = r#"
         // A transform of four points needs no other factors than 1, i, -1 and -i.
-        extern "C" __global__ void run(const float2 *in, float2 *out, int n) {
-            const float2 *x = in + 4 * threadIdx.x;
-            float2 a = {x[0].x + x[2].x, x[0].y + x[2].y}, b = {x[0].x - x[2].x, x[0].y - x[2].y};
-            float2 c = {x[1].x + x[3].x, x[1].y + x[3].y}, d = {x[1].y - x[3].y, x[3].x - x[1].x};
-            float2 *y = out + 4 * threadIdx.x;
-            y[0] = make_float2(a.x + c.x, a.y + c.y);
-            y[1] = make_float2(b.x + d.x, b.y + d.y);
-            y[2] = make_float2(a.x - c.x, a.y - c.y);
-            y[3] = make_float2(b.x - d.x, b.y - d.y);
-        }
+        const float2 *x = in + 4 * threadIdx.x;
+        float2 a = {x[0].x + x[2].x, x[0].y + x[2].y}, b = {x[0].x - x[2].x, x[0].y - x[2].y};
+        float2 c = {x[1].x + x[3].x, x[1].y + x[3].y}, d = {x[1].y - x[3].y, x[3].x - x[1].x};
+        float2 *y = out + 4 * threadIdx.x;
+        y[0] = make_float2(a.x + c.x, a.y + c.y);
+        y[1] = make_float2(b.x + d.x, b.y + d.y);
+        y[2] = make_float2(a.x - c.x, a.y - c.y);
+        y[3] = make_float2(b.x - d.x, b.y - d.y);
     "#;
     let x: Vec<[f32; 2]> = floats(128).chunks(2).map(|x| [x[0], x[1]]).collect();
     // (-i)^m times a number.
@@ -228,20 +218,18 @@ fn pi_by_points_in_a_circle() -> Case {
 
 fn random_walks() -> Case {
     let text = r#"
-        extern "C" __global__ void run(const unsigned *in, int *out, int n) {
-            unsigned long long s = in[threadIdx.x];
-            int2 at = make_int2(0, 0);
-            for (int k = 0; k < 100; ++k) {
-                s = s * 6364136223846793005ull + 1442695040888963407ull;
-                switch (s >> 62) {
-                    case 0: ++at.x; break;
-                    case 1: --at.x; break;
-                    case 2: ++at.y; break;
-                    default: --at.y;
-                }
+        unsigned long long s = in[threadIdx.x];
+        int2 at = make_int2(0, 0);
+        for (int k = 0; k < 100; ++k) {
+            s = s * 6364136223846793005ull + 1442695040888963407ull;
+            switch (s >> 62) {
+                case 0: ++at.x; break;
+                case 1: --at.x; break;
+                case 2: ++at.y; break;
+                default: --at.y;
             }
-            out[threadIdx.x] = at.x * 1000 + at.y;
         }
+        out[threadIdx.x] = at.x * 1000 + at.y;
     "#;
     let x = words(32);
     let walk = |seed: &u32| {
@@ -257,19 +245,17 @@ fn random_walks() -> Case {
 fn systems_of_three_diagonals() -> Case {
     let text = r#"
         // -x[i-1] + 4 x[i] - x[i+1] = d[i], a system of 8 for each thread.
-        extern "C" __global__ void run(const double *in, double *out, int n) {
-            const double *d = in + 8 * threadIdx.x;
-            double *x = out + 8 * threadIdx.x, c[8], e[8];
-            c[0] = -1.0 / 4;
-            e[0] = d[0] / 4;
-            for (int i = 1; i < 8; ++i) {
-                double m = 1 / (4 + c[i - 1]);
-                c[i] = -m;
-                e[i] = (d[i] + e[i - 1]) * m;
-            }
-            x[7] = e[7];
-            for (int i = 6; i >= 0; --i) x[i] = e[i] - c[i] * x[i + 1];
+        const double *d = in + 8 * threadIdx.x;
+        double *x = out + 8 * threadIdx.x, c[8], e[8];
+        c[0] = -1.0 / 4;
+        e[0] = d[0] / 4;
+        for (int i = 1; i < 8; ++i) {
+            double m = 1 / (4 + c[i - 1]);
+            c[i] = -m;
+            e[i] = (d[i] + e[i - 1]) * m;
         }
+        x[7] = e[7];
+        for (int i = 6; i >= 0; --i) x[i] = e[i] - c[i] * x[i + 1];
     "#;
     let x: Vec<f64> = floats(64).iter().map(|x| f64::from(*x)).collect();
     let solved = |d: &[f64]| {
@@ -288,17 +274,15 @@ fn systems_of_three_diagonals() -> Case {
 
 fn iterations_of_jacobi() -> Case {
     let text = r#"
-        extern "C" __global__ void run(const double *in, double *out, int n) {
-            __shared__ double x[2][34];
-            int t = threadIdx.x + 1;
-            if (t == 1) for (int k = 0; k < 2; ++k) { x[k][0] = 1; x[k][33] = 2; }
-            x[0][t] = 0;
-            for (int step = 0; step < 40; ++step) {
-                __syncthreads();
-                x[~step & 1][t] = 0.5 * (x[step & 1][t - 1] + x[step & 1][t + 1] + in[t - 1]);
-            }
-            out[t - 1] = x[0][t];
+        __shared__ double x[2][34];
+        int t = threadIdx.x + 1;
+        if (t == 1) for (int k = 0; k < 2; ++k) { x[k][0] = 1; x[k][33] = 2; }
+        x[0][t] = 0;
+        for (int step = 0; step < 40; ++step) {
+            __syncthreads();
+            x[~step & 1][t] = 0.5 * (x[step & 1][t - 1] + x[step & 1][t + 1] + in[t - 1]);
         }
+        out[t - 1] = x[0][t];
     "#;
     let b: Vec<f64> = floats(32).iter().map(|x| f64::from(*x)).collect();
     let mut x = vec![0.0; 34];
@@ -313,25 +297,23 @@ fn iterations_of_jacobi() -> Case {
 fn elimination_of_small_matrices() -> Case {
     let text = r#"
         // The determinant of a 4 x 4 matrix of whole numbers, by elimination without fractions.
-        extern "C" __global__ void run(const int *in, long long *out, int n) {
-            long long a[4][4], last = 1, sign = 1;
-            for (int k = 0; k < 16; ++k) a[k / 4][k % 4] = in[16 * threadIdx.x + k];
-            for (int k = 0; k < 3; ++k) {
-                int pivot = k;
-                while (pivot < 4 && a[pivot][k] == 0) ++pivot;
-                if (pivot == 4) { out[threadIdx.x] = 0; return; }
-                if (pivot != k) {
-                    for (int j = 0; j < 4; ++j) { long long x = a[k][j]; a[k][j] = a[pivot][j];
-                        a[pivot][j] = x; }
-                    sign = -sign;
-                }
-                for (int i = k + 1; i < 4; ++i)
-                    for (int j = k + 1; j < 4; ++j)
-                        a[i][j] = (a[i][j] * a[k][k] - a[i][k] * a[k][j]) / last;
-                last = a[k][k];
+        long long a[4][4], last = 1, sign = 1;
+        for (int k = 0; k < 16; ++k) a[k / 4][k % 4] = in[16 * threadIdx.x + k];
+        for (int k = 0; k < 3; ++k) {
+            int pivot = k;
+            while (pivot < 4 && a[pivot][k] == 0) ++pivot;
+            if (pivot == 4) { out[threadIdx.x] = 0; return; }
+            if (pivot != k) {
+                for (int j = 0; j < 4; ++j) { long long x = a[k][j]; a[k][j] = a[pivot][j];
+                    a[pivot][j] = x; }
+                sign = -sign;
             }
-            out[threadIdx.x] = sign * a[3][3];
+            for (int i = k + 1; i < 4; ++i)
+                for (int j = k + 1; j < 4; ++j)
+                    a[i][j] = (a[i][j] * a[k][k] - a[i][k] * a[k][j]) / last;
+            last = a[k][k];
         }
+        out[threadIdx.x] = sign * a[3][3];
     "#;
     let x: Vec<i32> = ints(256).iter().map(|x| x / 10).collect();
     fn determinant(m: &[Vec<i64>]) -> i64 {
@@ -356,16 +338,14 @@ fn elimination_of_small_matrices() -> Case {
 
 fn compensated_sums() -> Case {
     let text = r#"
-        extern "C" __global__ void run(const float *in, float *out, int n) {
-            float sum = 0, lost = 0;
-            for (int i = 0; i < n; ++i) {
-                float y = __fsub_rn(in[i], lost), t = __fadd_rn(sum, y);
-                lost = __fsub_rn(__fsub_rn(t, sum), y);
-                sum = t;
-            }
-            out[0] = sum;
-            out[1] = lost;
+        float sum = 0, lost = 0;
+        for (int i = 0; i < n; ++i) {
+            float y = __fsub_rn(in[i], lost), t = __fadd_rn(sum, y);
+            lost = __fsub_rn(__fsub_rn(t, sum), y);
+            sum = t;
         }
+        out[0] = sum;
+        out[1] = lost;
     "#;
     let x: Vec<f32> = words(500).iter().map(|x| *x as f32 / 1000.0).collect();
     let (mut sum, mut lost) = (0.0_f32, 0.0_f32);
@@ -380,16 +360,14 @@ fn compensated_sums() -> Case {
 
 fn directed_rounding_for_intervals() -> Case {
     let text = r#"
-        extern "C" __global__ void run(const float *in, float *out, int n) {
-            float x = in[threadIdx.x], y = in[(threadIdx.x + 1) % n] + 0.1f;
-            float *o = out + 6 * threadIdx.x;
-            o[0] = __fmul_rd(x, y);
-            o[1] = __fmul_ru(x, y);
-            o[2] = __fadd_rd(x, y * 1e-8f);
-            o[3] = __fadd_ru(x, y * 1e-8f);
-            o[4] = __fdiv_rz(x, y);
-            o[5] = __fsqrt_ru(fabsf(y));
-        }
+        float x = in[threadIdx.x], y = in[(threadIdx.x + 1) % n] + 0.1f;
+        float *o = out + 6 * threadIdx.x;
+        o[0] = __fmul_rd(x, y);
+        o[1] = __fmul_ru(x, y);
+        o[2] = __fadd_rd(x, y * 1e-8f);
+        o[3] = __fadd_ru(x, y * 1e-8f);
+        o[4] = __fdiv_rz(x, y);
+        o[5] = __fsqrt_ru(fabsf(y));
     "#;
     let x = floats(32);
     /// The float next to an exact value, below or above.
@@ -476,21 +454,19 @@ fn directed_rounding_of_doubles() -> Case {
 /// are no floats, as bits.
 fn directed_rounding_at_the_ends() -> Case {
     let text = r#"
-        extern "C" __global__ void run(const float *in, unsigned *out, int n) {
-            float most = in[0], least = in[1], one = in[2];
-            float all[] = {
-                __fmul_rd(most, 2), __fmul_ru(most, 2), __fmul_rz(-most, 2),
-                __fadd_ru(-most, -most),
-                __fmul_rd(least, 0.5f), __fmul_ru(least, 0.5f), __fmul_rd(-least, 0.5f),
-                __fsub_rd(one, one), __fsub_ru(one, one), __fmaf_rd(one, one, -one),
-                __frcp_rz(3 * one), __frcp_ru(3 * one), __fsqrt_rz(2 * one), __fdiv_rd(one, 0),
-                __int2float_rd(int(one) << 24 | 1), __int2float_ru(int(one) << 24 | 1),
-                __uint2float_rz(0xffffffffu * unsigned(one)), __ull2float_rd(unsigned(one) - 1),
-                __ll2float_ru(-0x123456789LL * (long long)one), __double2float_ru(0.1 * one),
-                __double2float_rz(0.1 * one), (float)__ll2double_rd((long long)one - 1),
-            };
-            for (int i = 0; i < 22; ++i) out[i] = __float_as_uint(all[i]);
-        }
+        float most = in[0], least = in[1], one = in[2];
+        float all[] = {
+            __fmul_rd(most, 2), __fmul_ru(most, 2), __fmul_rz(-most, 2),
+            __fadd_ru(-most, -most),
+            __fmul_rd(least, 0.5f), __fmul_ru(least, 0.5f), __fmul_rd(-least, 0.5f),
+            __fsub_rd(one, one), __fsub_ru(one, one), __fmaf_rd(one, one, -one),
+            __frcp_rz(3 * one), __frcp_ru(3 * one), __fsqrt_rz(2 * one), __fdiv_rd(one, 0),
+            __int2float_rd(int(one) << 24 | 1), __int2float_ru(int(one) << 24 | 1),
+            __uint2float_rz(0xffffffffu * unsigned(one)), __ull2float_rd(unsigned(one) - 1),
+            __ll2float_ru(-0x123456789LL * (long long)one), __double2float_ru(0.1 * one),
+            __double2float_rz(0.1 * one), (float)__ll2double_rd((long long)one - 1),
+        };
+        for (int i = 0; i < 22; ++i) out[i] = __float_as_uint(all[i]);
     "#;
     let (most, least) = (f32::MAX, f32::from_bits(1));
     let below = |x: f32| x.next_down();
@@ -525,17 +501,15 @@ fn directed_rounding_at_the_ends() -> Case {
 
 fn least_squares_and_distances() -> Case {
     let text = r#"
-        extern "C" __global__ void run(const float2 *in, float *out, int n) {
-            float sx = 0, sy = 0, sxx = 0, sxy = 0;
-            for (int i = threadIdx.x; i < n; i += 4) {
-                sx += in[i].x;
-                sy += in[i].y;
-                sxx += in[i].x * in[i].x;
-                sxy += in[i].x * in[i].y;
-            }
-            float *o = out + 4 * threadIdx.x;
-            o[0] = sx; o[1] = sy; o[2] = sxx; o[3] = sxy;
+        float sx = 0, sy = 0, sxx = 0, sxy = 0;
+        for (int i = threadIdx.x; i < n; i += 4) {
+            sx += in[i].x;
+            sy += in[i].y;
+            sxx += in[i].x * in[i].x;
+            sxy += in[i].x * in[i].y;
         }
+        float *o = out + 4 * threadIdx.x;
+        o[0] = sx; o[1] = sy; o[2] = sxx; o[3] = sxy;
     "#;
     let x: Vec<[f32; 2]> = floats(80).chunks(2).map(|x| [x[0], x[1]]).collect();
     let sums = |t: usize| {
@@ -548,14 +522,12 @@ fn least_squares_and_distances() -> Case {
 
 fn sieve_of_primes() -> Case {
     let text = r#"
-        extern "C" __global__ void run(const int *in, unsigned char *out, int n) {
-            int limit = in[0];
-            for (int p = threadIdx.x + 2; p * p < limit; p += blockDim.x) {
-                bool is_prime = true;
-                for (int d = 2; d * d <= p; ++d) if (p % d == 0) { is_prime = false; break; }
-                if (is_prime) for (int m = p * p; m < limit;
-                    m += p) atomicOr((unsigned *)out + m / 32, 1u << (m % 32));
-            }
+        int limit = in[0];
+        for (int p = threadIdx.x + 2; p * p < limit; p += blockDim.x) {
+            bool is_prime = true;
+            for (int d = 2; d * d <= p; ++d) if (p % d == 0) { is_prime = false; break; }
+            if (is_prime) for (int m = p * p; m < limit;
+                m += p) atomicOr((unsigned *)out + m / 32, 1u << (m % 32));
         }
     "#;
     let mut composite = [0_u8; 64];

@@ -15,17 +15,15 @@ cases! {
 
 fn sum_with_interleaved_addresses() -> Case {
     let text = r#"
-        extern "C" __global__ void run(const float *in, float *out, int n) {
-            __shared__ float part[64];
-            unsigned t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
-            part[t] = i < n ? in[i] : 0.0f;
+        __shared__ float part[64];
+        unsigned t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
+        part[t] = i < n ? in[i] : 0.0f;
+        __syncthreads();
+        for (unsigned s = 1; s < blockDim.x; s *= 2) {
+            if (t % (2 * s) == 0) part[t] += part[t + s];
             __syncthreads();
-            for (unsigned s = 1; s < blockDim.x; s *= 2) {
-                if (t % (2 * s) == 0) part[t] += part[t + s];
-                __syncthreads();
-            }
-            if (t == 0) out[blockIdx.x] = part[0];
         }
+        if (t == 0) out[blockIdx.x] = part[0];
     "#;
     let x = floats(300);
     case(text, Grid::new(5, 64), &x, x.chunks(64).map(|part| part.iter().sum::<f32>()))
@@ -33,19 +31,17 @@ fn sum_with_interleaved_addresses() -> Case {
 
 fn sum_with_sequential_addresses_and_a_grid_stride() -> Case {
     let text = r#"
-        extern "C" __global__ void run(const float *in, float *out, int n) {
-            extern __shared__ float part[];
-            float sum = 0;
-            for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
-                sum += in[i];
-            part[threadIdx.x] = sum;
+        extern __shared__ float part[];
+        float sum = 0;
+        for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+            sum += in[i];
+        part[threadIdx.x] = sum;
+        __syncthreads();
+        for (unsigned s = blockDim.x / 2; s > 0; s >>= 1) {
+            if (threadIdx.x < s) part[threadIdx.x] += part[threadIdx.x + s];
             __syncthreads();
-            for (unsigned s = blockDim.x / 2; s > 0; s >>= 1) {
-                if (threadIdx.x < s) part[threadIdx.x] += part[threadIdx.x + s];
-                __syncthreads();
-            }
-            if (threadIdx.x == 0) atomicAdd(out, part[0]);
         }
+        if (threadIdx.x == 0) atomicAdd(out, part[0]);
     "#;
     let x = floats(1000);
     let sum = x.iter().sum::<f32>();
@@ -134,24 +130,22 @@ fn sum_finished_by_the_last_block() -> Case {
 
 fn largest_and_its_place() -> Case {
     let text = r#"
-        extern "C" __global__ void run(const int *in, int *out, int n) {
-            __shared__ int best[64], place[64];
-            int t = threadIdx.x;
-            best[t] = -2147483647 - 1;
-            place[t] = -1;
-            for (int i = t; i < n; i += blockDim.x)
-                if (in[i] > best[t]) { best[t] = in[i]; place[t] = i; }
-            __syncthreads();
-            for (int s = 32; s; s >>= 1) {
-                if (t < s && (best[t + s] > best[t]
-                              || (best[t + s] == best[t] && place[t + s] < place[t]))) {
-                    best[t] = best[t + s];
-                    place[t] = place[t + s];
-                }
-                __syncthreads();
+        __shared__ int best[64], place[64];
+        int t = threadIdx.x;
+        best[t] = -2147483647 - 1;
+        place[t] = -1;
+        for (int i = t; i < n; i += blockDim.x)
+            if (in[i] > best[t]) { best[t] = in[i]; place[t] = i; }
+        __syncthreads();
+        for (int s = 32; s; s >>= 1) {
+            if (t < s && (best[t + s] > best[t]
+                          || (best[t + s] == best[t] && place[t + s] < place[t]))) {
+                best[t] = best[t + s];
+                place[t] = place[t + s];
             }
-            if (!t) { out[0] = best[0]; out[1] = place[0]; }
+            __syncthreads();
         }
+        if (!t) { out[0] = best[0]; out[1] = place[0]; }
     "#;
     let x = ints(300);
     let largest = *x.iter().max().expect("some");
@@ -214,15 +208,13 @@ fn mean_and_variance_by_merging_moments() -> Case {
 
 fn count_by_votes() -> Case {
     let text = r#"
-        extern "C" __global__ void run(const int *in, unsigned *out, int n) {
-            int i = blockIdx.x * blockDim.x + threadIdx.x;
-            bool is = i < n && in[i] > 10;
-            unsigned votes = __ballot_sync(~0u, is);
-            if ((threadIdx.x & 31) == 0) atomicAdd(out, __popc(votes));
-            int of_block = __syncthreads_count(is);
-            if (threadIdx.x == 0) atomicAdd(out + 1, of_block);
-            if (__syncthreads_or(is) && threadIdx.x == 0) atomicAdd(out + 2, 1u);
-        }
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        bool is = i < n && in[i] > 10;
+        unsigned votes = __ballot_sync(~0u, is);
+        if ((threadIdx.x & 31) == 0) atomicAdd(out, __popc(votes));
+        int of_block = __syncthreads_count(is);
+        if (threadIdx.x == 0) atomicAdd(out + 1, of_block);
+        if (__syncthreads_or(is) && threadIdx.x == 0) atomicAdd(out + 2, 1u);
     "#;
     let x = ints(333);
     let count = x.iter().filter(|x| **x > 10).count() as u32;
@@ -231,10 +223,8 @@ fn count_by_votes() -> Case {
 
 fn sums_by_segment_keys() -> Case {
     let text = r#"
-        extern "C" __global__ void run(const int *in, int *out, int n) {
-            int i = blockIdx.x * blockDim.x + threadIdx.x;
-            if (i < n) atomicAdd(&out[(in[i] + 100) / 51], in[i]);
-        }
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        if (i < n) atomicAdd(&out[(in[i] + 100) / 51], in[i]);
     "#;
     let x = ints(400);
     let mut sums = [0; 4];
@@ -244,14 +234,12 @@ fn sums_by_segment_keys() -> Case {
 
 fn checksum_of_words_by_exclusive_or() -> Case {
     let text = r#"
-        extern "C" __global__ void run(const unsigned *in, unsigned *out, int n) {
-            unsigned sum = 0;
-            for (int i = threadIdx.x; i < n; i += blockDim.x) sum ^= __funnelshift_l(in[i],
-                in[i], i & 31);
-            for (int lane = 16; lane; lane >>= 1) sum ^= __shfl_xor_sync(0xffffffffu, sum, lane,
-                32);
-            if (threadIdx.x == 0) *out = sum;
-        }
+        unsigned sum = 0;
+        for (int i = threadIdx.x; i < n; i += blockDim.x) sum ^= __funnelshift_l(in[i],
+            in[i], i & 31);
+        for (int lane = 16; lane; lane >>= 1) sum ^= __shfl_xor_sync(0xffffffffu, sum, lane,
+            32);
+        if (threadIdx.x == 0) *out = sum;
     "#;
     let x = words(100);
     let sum = x.iter().enumerate().fold(0, |sum, (i, x)| sum ^ x.rotate_left(i as u32 & 31));
@@ -260,20 +248,18 @@ fn checksum_of_words_by_exclusive_or() -> Case {
 
 fn dot_product_with_vectors_of_four() -> Case {
     let text = r#"
-        extern "C" __global__ void run(const float *in, float *out, int n) {
-            const float4 *v = reinterpret_cast<const float4 *>(in);
-            __shared__ float sums[32];
-            float sum = 0;
-            for (int i = threadIdx.x; i < n / 4; i += 32) {
-                float4 a = v[i];
-                sum += a.x * a.x + a.y * a.y + a.z * a.z + a.w * a.w;
-            }
-            sums[threadIdx.x] = sum;
-            __syncthreads();
-            if (threadIdx.x == 0) {
-                for (int k = 1; k < 32; k++) sum += sums[k];
-                *out = sum;
-            }
+        const float4 *v = reinterpret_cast<const float4 *>(in);
+        __shared__ float sums[32];
+        float sum = 0;
+        for (int i = threadIdx.x; i < n / 4; i += 32) {
+            float4 a = v[i];
+            sum += a.x * a.x + a.y * a.y + a.z * a.z + a.w * a.w;
+        }
+        sums[threadIdx.x] = sum;
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            for (int k = 1; k < 32; k++) sum += sums[k];
+            *out = sum;
         }
     "#;
     let x = floats(256);

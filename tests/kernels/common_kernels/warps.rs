@@ -15,13 +15,11 @@ cases! {
 
 fn broadcast_and_rotation() -> Case {
     let text = r#"
-        extern "C" __global__ void run(const int *in, int *out, int n) {
-            int lane = threadIdx.x, x = in[lane];
-            int first = __shfl_sync(0xffffffff, x, 0), next = __shfl_sync(0xffffffff, x, lane + 1);
-            int of_eight = __shfl_sync(0xffffffff, x, 5, 8);
-            double wide = __shfl_xor_sync(0xffffffff, x * 0.5, 3);
-            out[lane] = first + 3 * next + 7 * of_eight + (int)(wide * 22);
-        }
+        int lane = threadIdx.x, x = in[lane];
+        int first = __shfl_sync(0xffffffff, x, 0), next = __shfl_sync(0xffffffff, x, lane + 1);
+        int of_eight = __shfl_sync(0xffffffff, x, 5, 8);
+        double wide = __shfl_xor_sync(0xffffffff, x * 0.5, 3);
+        out[lane] = first + 3 * next + 7 * of_eight + (int)(wide * 22);
     "#;
     let x = ints(32);
     let value = |i: usize| x[0] + 3 * x[(i + 1) % 32] + 7 * x[i / 8 * 8 + 5] + 11 * x[i ^ 3];
@@ -30,17 +28,15 @@ fn broadcast_and_rotation() -> Case {
 
 fn transposes_of_four_by_four_within_a_warp() -> Case {
     let text = r#"
-        extern "C" __global__ void run(const int *in, int *out, int n) {
-            int lane = threadIdx.x, a[4];
-            for (int k = 0; k < 4; ++k) a[k] = in[4 * (lane % 4) + k + 16 * (lane / 4)];
-            // Four lanes transpose 4 x 4.
-            #pragma unroll
-            for (int step = 1; step < 4; ++step) {
-                int to = (lane % 4) ^ step;
-                a[to] = __shfl_xor_sync(0xffffffff, a[to], step);
-            }
-            for (int k = 0; k < 4; ++k) out[4 * (lane % 4) + k + 16 * (lane / 4)] = a[k];
+        int lane = threadIdx.x, a[4];
+        for (int k = 0; k < 4; ++k) a[k] = in[4 * (lane % 4) + k + 16 * (lane / 4)];
+        // Four lanes transpose 4 x 4.
+        #pragma unroll
+        for (int step = 1; step < 4; ++step) {
+            int to = (lane % 4) ^ step;
+            a[to] = __shfl_xor_sync(0xffffffff, a[to], step);
         }
+        for (int k = 0; k < 4; ++k) out[4 * (lane % 4) + k + 16 * (lane / 4)] = a[k];
     "#;
     let x = ints(128);
     case(text, Grid::new(1, 32), &x, (0..128).map(|i| x[i / 16 * 16 + i % 4 * 4 + i / 4 % 4]))
@@ -48,15 +44,13 @@ fn transposes_of_four_by_four_within_a_warp() -> Case {
 
 fn reductions_in_hardware() -> Case {
     let text = r#"
-        extern "C" __global__ void run(const int *in, int *out, int n) {
-            int lane = threadIdx.x, x = in[lane];
-            unsigned all = 0xffffffff;
-            int values[6] = {
-                __reduce_add_sync(all, x), __reduce_min_sync(all, x), __reduce_max_sync(all, x),
-                (int)__reduce_and_sync(all, (unsigned)x), (int)__reduce_or_sync(all, (unsigned)x),
-                (int)__reduce_xor_sync(all, (unsigned)x)};
-            if (lane < 6) out[lane] = values[lane];
-        }
+        int lane = threadIdx.x, x = in[lane];
+        unsigned all = 0xffffffff;
+        int values[6] = {
+            __reduce_add_sync(all, x), __reduce_min_sync(all, x), __reduce_max_sync(all, x),
+            (int)__reduce_and_sync(all, (unsigned)x), (int)__reduce_or_sync(all, (unsigned)x),
+            (int)__reduce_xor_sync(all, (unsigned)x)};
+        if (lane < 6) out[lane] = values[lane];
     "#;
     let x = ints(32);
     let fold = |f: fn(i32, i32) -> i32| x.iter().copied().reduce(f).expect("some");
@@ -95,15 +89,13 @@ fn one_atomic_operation_for_the_lanes_that_are_active() -> Case {
 
 fn votes_in_groups_of_lanes() -> Case {
     let text = r#"
-        extern "C" __global__ void run(const int *in, int *out, int n) {
-            int lane = threadIdx.x & 31, group = lane / 8;
-            unsigned mask = 0xffu << (8 * group);
-            int x = in[threadIdx.x];
-            bool all = __all_sync(mask, x > -90), any = __any_sync(mask, x > 90);
-            unsigned votes = __ballot_sync(mask, x & 1) >> (8 * group);
-            __syncwarp(mask);
-            out[threadIdx.x] = all * 1000 + any * 2000 + votes;
-        }
+        int lane = threadIdx.x & 31, group = lane / 8;
+        unsigned mask = 0xffu << (8 * group);
+        int x = in[threadIdx.x];
+        bool all = __all_sync(mask, x > -90), any = __any_sync(mask, x > 90);
+        unsigned votes = __ballot_sync(mask, x & 1) >> (8 * group);
+        __syncwarp(mask);
+        out[threadIdx.x] = all * 1000 + any * 2000 + votes;
     "#;
     let x = ints(96);
     let value = |i: usize| {
@@ -117,12 +109,10 @@ fn votes_in_groups_of_lanes() -> Case {
 
 fn lanes_with_equal_values_are_counted() -> Case {
     let text = r#"
-        extern "C" __global__ void run(const int *in, int *out, int n) {
-            int lane = threadIdx.x, x = in[lane] & 7, all_equal;
-            unsigned same = __match_any_sync(0xffffffff, x);
-            unsigned all = __match_all_sync(0xffffffff, x >> 3, &all_equal);
-            out[lane] = __popc(same) + 100 * (__ffs(same) - 1) + 10000 * all_equal * (all == ~0u);
-        }
+        int lane = threadIdx.x, x = in[lane] & 7, all_equal;
+        unsigned same = __match_any_sync(0xffffffff, x);
+        unsigned all = __match_all_sync(0xffffffff, x >> 3, &all_equal);
+        out[lane] = __popc(same) + 100 * (__ffs(same) - 1) + 10000 * all_equal * (all == ~0u);
     "#;
     let x = ints(32);
     let value = |i: usize| {
@@ -134,16 +124,14 @@ fn lanes_with_equal_values_are_counted() -> Case {
 
 fn sums_by_segment_with_heads() -> Case {
     let text = r#"
-        extern "C" __global__ void run(const int *in, int *out, int n) {
-            int lane = threadIdx.x, x = in[lane];
-            unsigned heads = __ballot_sync(0xffffffff, lane == 0 || x % 5 == 0);
-            int first = 31 - __clz(heads & (unsigned)((2ull << lane) - 1));
-            for (int d = 1; d < 32; d <<= 1) {
-                int y = __shfl_up_sync(0xffffffff, x, d);
-                if (lane - d >= first) x += y;
-            }
-            out[lane] = x;
+        int lane = threadIdx.x, x = in[lane];
+        unsigned heads = __ballot_sync(0xffffffff, lane == 0 || x % 5 == 0);
+        int first = 31 - __clz(heads & (unsigned)((2ull << lane) - 1));
+        for (int d = 1; d < 32; d <<= 1) {
+            int y = __shfl_up_sync(0xffffffff, x, d);
+            if (lane - d >= first) x += y;
         }
+        out[lane] = x;
     "#;
     let x = ints(32);
     let mut sum = 0;
@@ -156,24 +144,22 @@ fn sums_by_segment_with_heads() -> Case {
 
 fn every_atomic_operation_on_words() -> Case {
     let text = r#"
-        extern "C" __global__ void run(const int *in, int *out, int n) {
-            int i = blockIdx.x * blockDim.x + threadIdx.x;
-            if (i >= n) return;
-            int x = in[i];
-            unsigned *u = (unsigned *)out;
-            atomicAdd(&out[0], x);
-            atomicSub(&out[1], x);
-            atomicMin(&out[2], x);
-            atomicMax(&out[3], x);
-            atomicAnd(&u[4], (unsigned)x | 0xff0000);
-            atomicOr(&u[5], (unsigned)x & 0xff);
-            atomicXor(&u[6], (unsigned)x);
-            atomicInc(&u[7], 6);
-            atomicDec(&u[8], 6);
-            atomicMax(&u[9], (unsigned)x);
-            atomicAdd((unsigned long long *)&out[10], (unsigned long long)(long long)x << 8);
-            atomicExch(&out[12], 77);
-        }
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        if (i >= n) return;
+        int x = in[i];
+        unsigned *u = (unsigned *)out;
+        atomicAdd(&out[0], x);
+        atomicSub(&out[1], x);
+        atomicMin(&out[2], x);
+        atomicMax(&out[3], x);
+        atomicAnd(&u[4], (unsigned)x | 0xff0000);
+        atomicOr(&u[5], (unsigned)x & 0xff);
+        atomicXor(&u[6], (unsigned)x);
+        atomicInc(&u[7], 6);
+        atomicDec(&u[8], 6);
+        atomicMax(&u[9], (unsigned)x);
+        atomicAdd((unsigned long long *)&out[10], (unsigned long long)(long long)x << 8);
+        atomicExch(&out[12], 77);
     "#;
     let x = ints(100);
     let mut expected = [0, 0, 1000, -1000, -1, 0, 0, 0, 0, 0, 0, 0, 0];
@@ -198,13 +184,11 @@ fn every_atomic_operation_on_words() -> Case {
 
 fn product_by_compare_and_swap() -> Case {
     let text = r#"
-        extern "C" __global__ void run(const unsigned *in, unsigned *out, int n) {
-            unsigned factor = in[threadIdx.x] | 1, old = atomicAdd(out, 0u), assumed;
-            do {
-                assumed = old;
-                old = atomicCAS(out, assumed, assumed * factor);
-            } while (assumed != old);
-        }
+        unsigned factor = in[threadIdx.x] | 1, old = atomicAdd(out, 0u), assumed;
+        do {
+            assumed = old;
+            old = atomicCAS(out, assumed, assumed * factor);
+        } while (assumed != old);
     "#;
     let x = words(50);
     let product = x.iter().fold(1_u32, |product, x| product.wrapping_mul(x | 1));
@@ -213,15 +197,13 @@ fn product_by_compare_and_swap() -> Case {
 
 fn sums_of_floats_and_doubles_by_atomics() -> Case {
     let text = r#"
-        extern "C" __global__ void run(const float *in, double *out, int n) {
-            __shared__ float part;
-            if (threadIdx.x == 0) part = 0;
-            __syncthreads();
-            int i = blockIdx.x * blockDim.x + threadIdx.x;
-            if (i < n) atomicAdd(&part, in[i]);
-            __syncthreads();
-            if (threadIdx.x == 0) atomicAdd(out, (double)part);
-        }
+        __shared__ float part;
+        if (threadIdx.x == 0) part = 0;
+        __syncthreads();
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        if (i < n) atomicAdd(&part, in[i]);
+        __syncthreads();
+        if (threadIdx.x == 0) atomicAdd(out, (double)part);
     "#;
     let x = floats(150);
     let sum = x.iter().map(|x| f64::from(*x)).sum::<f64>();
@@ -230,18 +212,16 @@ fn sums_of_floats_and_doubles_by_atomics() -> Case {
 
 fn a_queue_of_work_shared_by_blocks() -> Case {
     let text = r#"
-        extern "C" __global__ void run(const int *in, int *out, int n) {
-            __shared__ int task;
-            while (true) {
-                if (threadIdx.x == 0) task = atomicAdd(&out[n], 1);
-                __syncthreads();
-                int own = task;
-                __syncthreads();
-                if (own >= n) break;
-                int sum = in[own];
-                for (int s = 16; s > 0; s >>= 1) sum += __shfl_down_sync(0xffffffff, sum, s);
-                if (threadIdx.x == 0) out[own] = sum;
-            }
+        __shared__ int task;
+        while (true) {
+            if (threadIdx.x == 0) task = atomicAdd(&out[n], 1);
+            __syncthreads();
+            int own = task;
+            __syncthreads();
+            if (own >= n) break;
+            int sum = in[own];
+            for (int s = 16; s > 0; s >>= 1) sum += __shfl_down_sync(0xffffffff, sum, s);
+            if (threadIdx.x == 0) out[own] = sum;
         }
     "#;
     let x = ints(20);

@@ -6,19 +6,13 @@ use resident::{
     CudaSource, Device, Emulation, Error, Grid, GridLimits, In, InOut, Kernel, Result, Signature,
     SmartArray,
 };
-use support::own_process::{self, assert_success};
-use support::test_name;
+use support::own_process;
 
 use crate::{device, kernel, one_of};
 
 /// What `prepare` says to a source that cannot be used.
 fn refused<S: Signature>(source: impl Into<CudaSource>) -> String {
-    // SAFETY: it does not run.
-    let kernel = unsafe { Kernel::<S>::new("wrong").cuda(source) };
-    match kernel.prepare(&Device::cpu()) {
-        Err(Error::Compile { log, .. }) => log,
-        other => panic!("{other:?}"),
-    }
+    crate::refused::<S>(&Device::cpu(), "wrong", source)
 }
 
 #[test]
@@ -170,8 +164,8 @@ fn a_view_of_another_number_of_axes_fails_the_launch() -> Result<()> {
 }
 
 #[test]
-#[ignore = "finds no compiler: run in processes of its own by the test below"]
-fn without_a_compiler() {
+fn a_compiler_that_is_missing_is_an_error_at_the_launch() {
+    own_process!([("RESIDENT_CXX", "/nowhere/c++")]);
     // SAFETY: it does not run.
     let kernel = unsafe { Kernel::<(InOut<f32>,)>::new("scale").cuda("anything") };
     let mut x = SmartArray::<f32, _>::ones(3);
@@ -192,23 +186,9 @@ fn without_a_compiler() {
 }
 
 #[test]
-fn a_compiler_that_is_missing_is_an_error_at_the_launch() {
-    let output =
-        own_process::run(test_name!(without_a_compiler), &[("RESIDENT_CXX", "/nowhere/c++")]);
-    assert_success(&output, "without_a_compiler");
-}
-
-#[test]
 fn a_kernel_that_the_source_lacks_is_named_beside_those_that_it_declares() {
-    // SAFETY: it is not run.
-    let kernel = unsafe {
-        Kernel::<(InOut<f32>,)>::new("sharpen")
-            .cuda("extern \"C\" __global__ void blur(float *x) { x[0] = 1; }")
-    };
-    let Err(Error::Compile { log, .. }) = kernel.prepare(&Device::emulated(Emulation::new()))
-    else {
-        panic!("there is no such function")
-    };
+    let source = "extern \"C\" __global__ void blur(float *x) { x[0] = 1; }";
+    let log = crate::refused::<(InOut<f32>,)>(&device(), "sharpen", source);
     let expected = "the source declares `blur`, and no `sharpen`; give the kernel that name";
     assert!(log.contains(expected), "{log}");
 }

@@ -2,10 +2,12 @@
 //! limit is a variable of the process.
 
 use resident::{Emulation, Grid, InOut, Result, SmartArray};
-use support::own_process::{self, assert_success};
-use support::test_name;
+use support::own_process;
 
 use crate::one_of;
+
+/// A busy machine may stop a process for seconds, but these launches never end.
+const LIMIT: (&str, &str) = ("RESIDENT_LAUNCH_TIMEOUT", "0.2");
 
 /// Of which the first ends if it is not endless.
 const SOURCE: &str = r#"
@@ -39,15 +41,15 @@ fn launch(is_endless: bool) -> Result<()> {
 }
 
 #[test]
-#[ignore = "needs a generous time limit: run in processes of its own by the test below"]
 fn far_below_the_limit() {
+    own_process!([("RESIDENT_LAUNCH_TIMEOUT", "600")]);
     launch(false).expect("it ends");
     let _is_ready = one_of::<(InOut<i32>,)>(SOURCE, "full");
 }
 
 #[test]
-#[ignore = "needs a time limit: run in processes of its own by the test below"]
-fn with_a_limit() {
+fn a_launch_ends_at_the_limit_and_names_the_kernel() {
+    own_process!([LIMIT]);
     let text = launch(true).expect_err("it does not end").to_string();
     let words = ["kernel \"kernel\"", "it ran longer than 200ms", "a loop in an included header"];
     assert!(words.iter().all(|words| text.contains(words)), "{text}");
@@ -55,8 +57,8 @@ fn with_a_limit() {
 
 /// Threads, and blocks, that wait for what no other one writes.
 #[test]
-#[ignore = "needs a time limit: run in processes of its own by the test below"]
-fn waiting_with_a_limit() {
+fn waiting_ends_at_the_limit() {
+    own_process!([LIMIT]);
     let wait = one_of::<(InOut<i32>,)>(SOURCE, "wait");
     for is_checked in [false, true] {
         let device = resident::Device::emulated(Emulation::new().sanitize(is_checked));
@@ -68,8 +70,8 @@ fn waiting_with_a_limit() {
 }
 
 #[test]
-#[ignore = "needs a wrong limit: run in processes of its own by the test below"]
-fn with_a_wrong_limit() {
+fn a_wrong_limit_is_refused() {
+    own_process!([("RESIDENT_LAUNCH_TIMEOUT", "soon")]);
     // SAFETY: the kernel does nothing.
     let nothing = unsafe {
         resident::Kernel::<(InOut<i32>,)>::new("nothing")
@@ -78,18 +80,4 @@ fn with_a_wrong_limit() {
     let error = nothing.prepare(&resident::Device::cpu()).expect_err("the limit is no number");
     let text = error.to_string();
     assert!(text.contains("RESIDENT_LAUNCH_TIMEOUT=soon: expected a number of seconds"), "{text}");
-}
-
-#[test]
-fn launches_end_at_the_limit_and_name_the_kernel() {
-    let limit = |text| [("RESIDENT_LAUNCH_TIMEOUT", text)];
-    // A busy machine may stop a process for seconds.
-    assert_success(&own_process::run(test_name!(far_below_the_limit), &limit("600")), "it ends");
-    assert_success(&own_process::run(test_name!(with_a_limit), &limit("0.2")), "it is ended");
-    let waiting = own_process::run(test_name!(waiting_with_a_limit), &limit("0.2"));
-    assert_success(&waiting, "it is ended");
-    assert_success(
-        &own_process::run(test_name!(with_a_wrong_limit), &limit("soon")),
-        "it is refused",
-    );
 }

@@ -7,13 +7,14 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
-use resident::{Device, Emulation, Grid, InOut, Out, Result, SmartArray};
-use support::own_process::{self, assert_success};
-use support::test_name;
+use resident::{Device, Grid, InOut, Out, Result, SmartArray};
+use support::own_process::assert_success;
+use support::{own_process, test_name};
 use tracing::field::{Field, Visit};
+use tracing_subscriber::Registry;
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
-use crate::{device, kernel, one_of};
+use crate::{checking, device, kernel, one_of};
 
 /// The kernels of these tests but the first.
 const SOURCE: &str = r#"
@@ -65,6 +66,14 @@ fn text_goes_to_standard_output() {
     assert!(text.contains("thread 0 has 7\nthread 1 has 8\nno end of line"), "{text}");
 }
 
+/// Makes a layer, and sets it as the process's subscriber.
+fn subscribe<L: Layer<Registry> + Clone + Default + Send + Sync>() -> L {
+    let layer = L::default();
+    let subscriber = tracing_subscriber::registry().with(layer.clone());
+    tracing::subscriber::set_global_default(subscriber).expect("the first");
+    layer
+}
+
 /// Keeps the fields of each event of kernels.
 #[derive(Clone, Default)]
 struct Keeper(Arc<Mutex<Vec<(String, String)>>>);
@@ -106,9 +115,7 @@ impl Visit for Fields {
 #[test]
 #[ignore = "sets the process's subscriber: run in processes of its own by the test below"]
 fn prints_to_a_subscriber() {
-    let keeper = Keeper::default();
-    let subscriber = tracing_subscriber::registry().with(keeper.clone());
-    tracing::subscriber::set_global_default(subscriber).expect("the first");
+    let keeper: Keeper = subscribe();
     print().expect("it runs");
     let kept = keeper.0.lock().expect("no panic").clone();
     let kernel = |text: &str| ("greet<2, int>".to_owned(), text.to_owned());
@@ -125,13 +132,11 @@ fn a_subscriber_gets_the_text_instead() {
 }
 
 #[test]
-#[ignore = "sets the process's subscriber: run in processes of its own by the test below"]
-fn finds_and_tells_a_subscriber() {
-    let keeper = Keeper::default();
-    let subscriber = tracing_subscriber::registry().with(keeper.clone());
-    tracing::subscriber::set_global_default(subscriber).expect("the first");
+fn a_subscriber_gets_what_the_checker_finds() {
+    own_process!();
+    let keeper: Keeper = subscribe();
     let fill = one_of::<(i32, Out<i32>)>(SOURCE, "fill");
-    let device = Device::emulated(Emulation::new().sanitize(true));
+    let device = checking();
     let mut x = SmartArray::<i32, _>::uninit(4);
     for len in [3, 5] {
         fill.launch_on(&device.stream(), Grid::new(1, 8), (len, &mut x)).expect("queued");
@@ -143,12 +148,6 @@ fn finds_and_tells_a_subscriber() {
     for ((kernel, text), start) in kept.iter().zip(starts) {
         assert!(kernel == "kernel" && text.starts_with(start), "{text}");
     }
-}
-
-#[test]
-fn a_subscriber_gets_what_the_checker_finds() {
-    let output = own_process::run(test_name!(finds_and_tells_a_subscriber), &[]);
-    assert_success(&output, "finds_and_tells_a_subscriber");
 }
 
 /// Uses the library where it is told what a kernel prints, and keeps what that returns.
@@ -171,26 +170,18 @@ impl<S: tracing::Subscriber> Layer<S> for Caller {
     }
 }
 
+/// On each thread of the machine that runs blocks, such a call is one of a body: it waits for
+/// nothing.
 #[test]
-#[ignore = "sets the process's subscriber: run in processes of its own by the test below"]
-fn prints_to_a_subscriber_that_uses_the_library() {
-    let caller = Caller::default();
-    let subscriber = tracing_subscriber::registry().with(caller.clone());
-    tracing::subscriber::set_global_default(subscriber).expect("the first");
+fn a_subscriber_may_use_the_library() {
+    own_process!();
+    let caller: Caller = subscribe();
     let count = one_of::<(InOut<i32>,)>(SOURCE, "count");
     let mut x = SmartArray::from(vec![0]);
     count.launch_on(&Device::cpu().stream(), Grid::new(64, 256), (&mut x,)).expect("queued");
     assert_eq!(x.to_vec().expect("it ran"), [64 * 256]);
     let outcomes = caller.0.lock().expect("no panic").clone();
     assert_eq!(outcomes.len(), 4, "{outcomes:?}");
-}
-
-/// On each thread of the machine that runs blocks, such a call is one of a body: it waits for
-/// nothing.
-#[test]
-fn a_subscriber_may_use_the_library() {
-    let output = own_process::run(test_name!(prints_to_a_subscriber_that_uses_the_library), &[]);
-    assert_success(&output, "prints_to_a_subscriber_that_uses_the_library");
 }
 
 /// Computes in parallel where it is told what a kernel prints, and counts how often it is told.
@@ -208,14 +199,14 @@ impl<S: tracing::Subscriber> Layer<S> for Parallel {
     }
 }
 
+/// A thread of rayon's that waits for rayon runs other jobs meanwhile: no kernel's may be among
+/// them.
 #[test]
-#[ignore = "sets the process's subscriber: run in processes of its own by the test below"]
-fn prints_to_a_subscriber_that_computes_in_parallel() {
+fn a_subscriber_may_compute_in_parallel() {
     const STREAMS: usize = 4;
     const ROUNDS: usize = 5;
-    let parallel = Parallel::default();
-    let subscriber = tracing_subscriber::registry().with(parallel.clone());
-    tracing::subscriber::set_global_default(subscriber).expect("the first");
+    own_process!();
+    let parallel: Parallel = subscribe();
     let chat = one_of::<(InOut<u32>,)>(SOURCE, "chat");
     let device = Device::cpu();
     let new_stream = |_| device.new_stream().expect("a stream");
@@ -232,15 +223,6 @@ fn prints_to_a_subscriber_that_computes_in_parallel() {
         }
     }
     assert_eq!(parallel.0.load(Ordering::Relaxed), STREAMS * ROUNDS * 64);
-}
-
-/// A thread of rayon's that waits for rayon runs other jobs meanwhile: no kernel's may be among
-/// them.
-#[test]
-fn a_subscriber_may_compute_in_parallel() {
-    let output =
-        own_process::run(test_name!(prints_to_a_subscriber_that_computes_in_parallel), &[]);
-    assert_success(&output, "prints_to_a_subscriber_that_computes_in_parallel");
 }
 
 /// Where it is first told of a finding, waits for a thread that launches the same kernel and waits.
@@ -261,11 +243,9 @@ impl<S: tracing::Subscriber> Layer<S> for Relaunching {
 #[test]
 #[ignore = "sets the process's subscriber: run in processes of its own by the test below"]
 fn tells_a_subscriber_that_waits_for_another_launch() {
-    let relaunching = Relaunching::default();
-    let subscriber = tracing_subscriber::registry().with(relaunching.clone());
-    tracing::subscriber::set_global_default(subscriber).expect("the first");
+    let relaunching: Relaunching = subscribe();
     let fill = one_of::<(i32, Out<i32>)>(SOURCE, "fill");
-    let device = Device::emulated(Emulation::new().sanitize(true));
+    let device = checking();
     let launch = move |stream: &resident::Stream| {
         let mut x = SmartArray::<i32, _>::uninit(4);
         fill.launch_on(stream, Grid::new(1, 4), (3, &mut x)).expect("queued");

@@ -1,9 +1,9 @@
 //! Cooperative groups: of a block, of tiles of a warp, of the lanes that come together.
 
 use resident::emulation::FindingKind;
-use resident::{Device, Emulation, Error, Grid, In, InOut, Kernel, Result, SmartArray};
+use resident::{Grid, In, InOut, Result, SmartArray};
 
-use crate::{device, kernel, one_of};
+use crate::{checking, device, kernel, one_of, refused};
 
 /// The kernels of these tests but the last.
 const SOURCE: &str = r#"
@@ -94,7 +94,7 @@ const SOURCE: &str = r#"
 #[test]
 fn groups_know_and_combine_their_threads() -> Result<()> {
     let groups = one_of::<(InOut<i32>,)>(SOURCE, "groups");
-    for device in [device(), Device::emulated(Emulation::new().sanitize(true))] {
+    for device in [device(), checking()] {
         let mut x = SmartArray::<i32, _>::zeros(64 * 16);
         groups.launch_on(&device.stream(), Grid::new(1, 64), (&mut x,))?;
         for (index, y) in x.to_vec()?.chunks(16).enumerate() {
@@ -162,7 +162,7 @@ fn groups_have_parts() -> Result<()> {
     let parts = one_of::<(In<i32>, InOut<i32>)>(SOURCE, "parts");
     let values: Vec<i32> = (0..64).map(|i| i * i % 37).collect();
     let numbers = SmartArray::from(values.clone());
-    for device in [device(), Device::emulated(Emulation::new().sanitize(true))] {
+    for device in [device(), checking()] {
         let mut x = SmartArray::<i32, _>::zeros(64 * 8);
         parts.launch_on(&device.stream(), Grid::new(1, 64), (&numbers, &mut x))?;
         for (t, y) in x.to_vec()?.chunks(8).enumerate() {
@@ -176,7 +176,7 @@ fn groups_have_parts() -> Result<()> {
 fn groups_copy_together_and_wait_for_it() -> Result<()> {
     for (name, is_correct) in [("reverse_and_wait", true), ("reverse_at_once", false)] {
         let reverse = one_of::<(In<i32>, InOut<i32>)>(SOURCE, name);
-        let device = Device::emulated(Emulation::new().sanitize(true));
+        let device = checking();
         let (numbers, mut x) =
             (SmartArray::from((0..32).collect::<Vec<i32>>()), SmartArray::zeros(32));
         reverse.launch_on(&device.stream(), Grid::new(1, 32), (&numbers, &mut x))?;
@@ -198,8 +198,6 @@ fn groups_of_the_grid_are_named_as_missing() {
             cooperative_groups::this_grid().sync(); }
         extern \"C\" __global__ void one(int *x) { x[0] = 1; }";
     let _compiles = kernel::<(InOut<i32>,)>("one", source);
-    // SAFETY: it does not run.
-    let all = unsafe { Kernel::<(InOut<i32>,)>::new("all").cuda(source) };
-    let Err(Error::Compile { log, .. }) = all.prepare(&device()) else { panic!("no such group") };
+    let log = refused::<(InOut<i32>,)>(&device(), "all", source);
     assert!(log.contains(".cu:3: `this_grid`: the embedded device has no barriers of"), "{log}");
 }

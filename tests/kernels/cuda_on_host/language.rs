@@ -1,11 +1,9 @@
 //! What CUDA C has beyond C++: atomics, intrinsics, vectors, globals, mathematics.
 
 use resident::ndarray::Ix1;
-use resident::{
-    CudaSource, Device, Element, Emulation, Grid, In, InOut, Kernel, Out, Result, SmartArray,
-};
+use resident::{CudaSource, Device, Element, Grid, In, InOut, Kernel, Out, Result, SmartArray};
 
-use crate::{device, kernel, one_of};
+use crate::{checking, device, kernel, one_of};
 
 /// The kernels of the tests that need no source of their own.
 const SOURCE: &str = r#"
@@ -249,7 +247,7 @@ fn sums_of_aligned<B: Element + bytemuck::Pod>(words: usize) -> Result<()> {
         bytemuck::pod_read_unaligned::<B>(bytemuck::cast_slice(&values))
     };
     let expected: Vec<u32> = (0..words as u32).rev().map(|i| 1007 + 6 * i).collect();
-    let checked = Device::emulated(Emulation::new().sanitize(true));
+    let checked = checking();
     for (kernel, device) in [(&add, &device()), (&add, &checked), (&in_rust, &Device::cpu())] {
         let mut o = SmartArray::<u32, _>::uninit(words);
         let grid = Grid::new(1, words as u32);

@@ -7,7 +7,7 @@ use resident::{
     SmartArray,
 };
 
-use crate::device;
+use crate::{checking, device};
 
 const SOURCE: &str = r#"
     constexpr int WIDTH = 64;
@@ -93,7 +93,7 @@ fn attributes_are_those_of_the_kernel() -> Result<()> {
         (of("ns::reversed<float>"), 512, 128),
         (of("ns::reversed<float, 8>"), 64, 16),
     ];
-    for device in [Device::cpu(), Device::emulated(Emulation::new().sanitize(true))] {
+    for device in [Device::cpu(), checking()] {
         for (kernel, shared_bytes, threads_max) in &kernels {
             let seen = kernel.attributes(&device)?;
             let expected = (*shared_bytes, *threads_max);
@@ -115,7 +115,7 @@ fn launch_bounds_behind_macros_are_seen() -> Result<()> {
         ("instance<float>", 96),
     ];
     let kernels = kernels.map(|(name, most)| (name, of::<Changed>(name), most));
-    for device in [Device::cpu(), Device::emulated(Emulation::new().sanitize(true))] {
+    for device in [Device::cpu(), checking()] {
         for (name, kernel, most) in &kernels {
             assert_eq!(kernel.attributes(&device)?.block_threads_max, *most, "{name}");
         }

@@ -22,7 +22,7 @@ mod slices;
 mod stack_overflow;
 mod threads;
 
-use resident::{CudaSource, Device, Emulation, Kernel, Signature};
+use resident::{CudaSource, Device, Emulation, Error, Kernel, Signature};
 
 /// A device with a log and a race check.
 fn device() -> Device {
@@ -35,6 +35,21 @@ fn kernel<S: Signature>(name: &str, source: impl Into<CudaSource>) -> Kernel<S> 
     let kernel = unsafe { Kernel::<S>::new(name).cuda(source) };
     kernel.prepare(&Device::cpu()).unwrap_or_else(|error| panic!("{error}"));
     kernel
+}
+
+/// Why a device refuses a kernel.
+fn refused<S: Signature>(device: &Device, name: &str, source: impl Into<CudaSource>) -> String {
+    // SAFETY: it does not run.
+    let kernel = unsafe { Kernel::<S>::new(name).cuda(source) };
+    match kernel.prepare(device) {
+        Err(Error::Compile { log, .. }) => log,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A device that checks kernels.
+fn checking() -> Device {
+    Device::emulated(Emulation::new().sanitize(true))
 }
 
 /// A kernel of a source that several tests share. Its code is made once for all of them, since they

@@ -5,7 +5,7 @@ use resident::{
     CudaSource, Device, Emulation, Error, Grid, In, InOut, Kernel, Result, Signature, SmartArray,
 };
 
-use crate::device;
+use crate::{checking, device};
 
 const SOURCE: &str = r#"
     __constant__ float coef[3] = {1, 1, 1};
@@ -39,10 +39,6 @@ fn source() -> (CudaSource, Kernel<(InOut<f64>,)>) {
     let source = CudaSource::c(SOURCE);
     let last = of(&source, "last<double>");
     (source, last)
-}
-
-fn checking() -> Device {
-    Device::emulated(Emulation::new().sanitize(true))
 }
 
 #[test]

@@ -1,17 +1,12 @@
 //! What NVRTC refuses, and what is not there, is refused with words that help.
 
-use resident::{CudaSource, Device, Emulation, Error, Grid, InOut, Kernel, Result, SmartArray};
+use resident::{CudaSource, Device, Grid, InOut, Result, SmartArray};
 
-use crate::{device, kernel, one_of};
+use crate::{checking, device, kernel, one_of};
 
-/// What `prepare` says to a kernel of a source.
+/// Why a kernel of a source is refused.
 fn refused(name: &str, source: impl Into<CudaSource>) -> String {
-    // SAFETY: it does not run.
-    let kernel = unsafe { Kernel::<(InOut<f32>,)>::new(name).cuda(source) };
-    match kernel.prepare(&Device::cpu()) {
-        Err(Error::Compile { log, .. }) => log,
-        other => panic!("{other:?}"),
-    }
+    crate::refused::<(InOut<f32>,)>(&Device::cpu(), name, source)
 }
 
 fn body(text: &str) -> String {
@@ -66,7 +61,7 @@ fn what_nvrtc_takes_is_taken() -> Result<()> {
             x[0] += sqrt(16.0f) + fmax(2, 3.0) + abs(-1) + min(1, 2) + std::move(x[0]) * 0;
         }";
     let kernel = kernel::<(InOut<f32>,)>("k", source);
-    for device in [device(), Device::emulated(Emulation::new().sanitize(true))] {
+    for device in [device(), checking()] {
         let mut x = SmartArray::<f32, _>::zeros(1);
         kernel.launch_on(&device.stream(), Grid::new(1, 1), (&mut x,))?;
         assert_eq!(x.get(0)?, 3.0 + 8.0 + 8.0 + 3.0 + 2.0 + 4.0 + 3.0 + 1.0 + 1.0);
@@ -151,7 +146,7 @@ const FUNCTIONS: &str = "
 fn functions_with_what_is_not_there_refuse_the_kernels_that_may_call_them() -> Result<()> {
     let source = CudaSource::c(FUNCTIONS);
     let good = one_of::<(InOut<f32>,)>(FUNCTIONS, "good");
-    for device in [device(), Device::emulated(Emulation::new().sanitize(true))] {
+    for device in [device(), checking()] {
         let mut x = SmartArray::<f32, _>::zeros(1);
         good.launch_on(&device.stream(), Grid::new(1, 1), (&mut x,))?;
         assert_eq!(x.get(0)?, 5.0);
@@ -164,11 +159,7 @@ fn functions_with_what_is_not_there_refuse_the_kernels_that_may_call_them() -> R
         ("pixels", 16, "`tex2D` in `pixel`"),
         ("apply<lane>", 13, "`asm` in `lane`"),
     ] {
-        // SAFETY: it does not run.
-        let kernel = unsafe { Kernel::<(InOut<f32>,)>::new(name).cuda(source.clone().entry(name)) };
-        let Err(Error::Compile { log, .. }) = kernel.prepare(&Device::cpu()) else {
-            panic!("{name} is taken")
-        };
+        let log = refused(name, source.clone().entry(name));
         let is_named = log.contains(words) && log.contains(&format!(".cu:{line}: "));
         assert!(is_named && log.contains("by `.host(..)`"), "{name}: {log}");
         assert_eq!(log.lines().count(), 1, "{log}");
@@ -180,7 +171,7 @@ fn functions_with_what_is_not_there_refuse_the_kernels_that_may_call_them() -> R
 #[test]
 fn a_function_with_what_is_not_there_fails_the_launch_that_comes_there() -> Result<()> {
     let member = one_of::<(InOut<f32>,)>(FUNCTIONS, "member");
-    for device in [device(), Device::emulated(Emulation::new().sanitize(true))] {
+    for device in [device(), checking()] {
         let mut x = SmartArray::<f32, _>::zeros(1);
         member.launch_on(&device.stream(), Grid::new(1, 1), (&mut x,))?;
         let error = device.synchronize().expect_err("it comes there").to_string();

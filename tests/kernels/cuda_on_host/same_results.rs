@@ -2,9 +2,9 @@
 //! computes on a GPU.
 
 use bytemuck::{Pod, Zeroable};
-use resident::{CudaSource, Error, Grid, In, InOut, Kernel, Result, SmartArray};
+use resident::{CudaSource, Grid, In, InOut, Kernel, Result, SmartArray};
 
-use crate::{device, kernel, one_of};
+use crate::{checking, device, kernel, one_of, refused};
 
 /// Kernels that compile as one source.
 const SOURCE: &str = r#"
@@ -162,8 +162,7 @@ struct Wider([u32; 32]);
 fn parameters_may_be_aligned_to_128_bytes() -> Result<()> {
     type Aligned = (Wide, i8, Wider, InOut<u32>);
     let aligned = one_of::<Aligned>(SOURCE, "aligned");
-    let checking = resident::Device::emulated(resident::Emulation::new().sanitize(true));
-    for device in [device(), checking] {
+    for device in [device(), checking()] {
         let mut y = SmartArray::<u32, _>::zeros(64);
         let (a, c) = (Wide([5; 16]), Wider(std::array::from_fn(|i| i as u32)));
         aligned.launch_on(&device.stream(), Grid::new(1, 32), (a, 1, c, &mut y))?;
@@ -196,13 +195,8 @@ fn a_division_by_zero_has_the_value_of_a_gpu() -> Result<()> {
 fn a_function_that_is_declared_and_not_defined_is_an_error_of_prepare() {
     let source = "__device__ int missing(int);
         extern \"C\" __global__ void calls(int *x) { x[0] = missing(x[0]); }";
-    for device in [device(), resident::Device::emulated(resident::Emulation::new().sanitize(true))]
-    {
-        // SAFETY: it does not run.
-        let kernel = unsafe { Kernel::<(InOut<i32>,)>::new("calls").cuda(source) };
-        let Err(Error::Compile { log, .. }) = kernel.prepare(&device) else {
-            panic!("it has no such function")
-        };
+    for device in [device(), checking()] {
+        let log = refused::<(InOut<i32>,)>(&device, "calls", source);
         assert!(log.contains("declares and uses `missing(int)`, and defines it nowhere"), "{log}");
     }
     let _unused_is_fine = one_of::<(InOut<u32>, i32)>(SOURCE, "punned");

@@ -8,7 +8,7 @@ use resident::{
     SmartArray,
 };
 
-use crate::{device, one_of};
+use crate::{checking, device, one_of, refused};
 
 const SOURCE: &str = r#"
     extern "C" __global__ void scale_into(const float *x, unsigned long long x_len, float k,
@@ -123,12 +123,8 @@ fn a_source_without_the_length_is_refused_and_told_the_declaration() {
         ("copy2", "parameter 1 is `double` in the source"),
         ("copy3", "parameter 1 is `float *` in the source"),
     ] {
-        let kernel = Kernel::<(Slice<In<f32>>, Out<f32>)>::new("kernel");
-        // SAFETY: the kernel accesses nothing.
-        let kernel =
-            unsafe { kernel.cuda(CudaSource::c([SOURCE, &sum_of_all()].concat()).entry(name)) };
-        let error = kernel.prepare(&device()).expect_err("another list of parameters");
-        let Error::Compile { log, .. } = error else { panic!("{error}") };
+        let source = CudaSource::c([SOURCE, &sum_of_all()].concat()).entry(name);
+        let log = refused::<(Slice<In<f32>>, Out<f32>)>(&device(), "kernel", source);
         assert!(log.contains(expected), "{log}");
         let declared = "(const float *x, unsigned long long x_len, float *y)";
         assert!(log.ends_with(&format!("void {name}{declared}")), "{log}");
@@ -153,7 +149,7 @@ fn sixteen_slices_are_thirty_two_arguments() -> Result<()> {
 fn a_finding_counts_the_parameters_of_the_signature() -> Result<()> {
     type Past = (Slice<In<i32>>, In<i32, Ix2>, Slice<InOut<i32>>);
     let kernel = one::<Past>("past");
-    let device = Device::emulated(Emulation::new().sanitize(true));
+    let device = checking();
     let x = SmartArray::from(vec![1, 2]);
     let table = SmartArray::from(Array2::<i32>::ones((2, 2)));
     let mut y = SmartArray::from(vec![1, 2, 3]).named("results");

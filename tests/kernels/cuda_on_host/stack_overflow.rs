@@ -57,8 +57,7 @@ mod signals {
 
     use libc::{SIGSEGV, c_int, c_void, sigaction, siginfo_t};
     use resident::{Device, Emulation, Error, Grid, InOut, Kernel, SmartArray};
-    use support::own_process::{self, assert_success};
-    use support::test_name;
+    use support::{own_process, test_name};
 
     use super::DEEP;
     use crate::{kernel, one_of};
@@ -163,8 +162,8 @@ mod signals {
     }
 
     #[test]
-    #[ignore = "handles the process's signals: run in processes of its own by the test below"]
-    fn sends_to_a_handler() {
+    fn signals_that_a_program_sends_go_to_the_handler_before() {
+        own_process!();
         with_a_handler_before(count as *const () as usize, |_| {
             assert_eq!(SENT.load(Ordering::Relaxed), 1);
         });
@@ -177,8 +176,8 @@ mod signals {
     }
 
     #[test]
-    #[ignore = "handles the process's signals: run in processes of its own by the test below"]
-    fn sends_what_is_ignored() {
+    fn signals_that_a_program_sends_are_ignored_as_before() {
+        own_process!();
         with_a_handler_before(libc::SIG_IGN, |_| ());
     }
 
@@ -266,11 +265,7 @@ mod signals {
     }
 
     #[test]
-    fn signals_that_a_program_sends_go_to_the_handler_before() {
-        let handled = own_process::run(test_name!(sends_to_a_handler), &[]);
-        assert_success(&handled, "a handler counts it");
-        let ignored = own_process::run(test_name!(sends_what_is_ignored), &[]);
-        assert_success(&ignored, "it is ignored");
+    fn signals_that_a_program_sends_end_it_without_a_handler() {
         let ended = run_to_its_end(test_name!(sends_to_nobody));
         assert_eq!(ended.status.signal(), Some(SIGSEGV), "{ended:?}");
     }

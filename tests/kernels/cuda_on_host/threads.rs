@@ -91,8 +91,8 @@ const SOURCE: &str = r#"
         __syncthreads();
         if (threadIdx.x == 0) y[blockIdx.x] = same[1] + vectors->z + count;
     }
-    extern "C" __global__ void lanes_that_come(resident::View1<const int> x, int *smallest, unsigned *n,
-                                    int *positive) {
+    extern "C" __global__ void lanes_that_come(resident::View1<const int> x, int *smallest,
+                                    unsigned *n, int *positive) {
         if (threadIdx.x >= x.size()) return;
         int own = x(threadIdx.x);
         if (own > 0) {
