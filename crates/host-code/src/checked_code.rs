@@ -70,8 +70,10 @@ impl Compiler {
         let assembly = TemporaryFile::new("s")?;
         let checked = [&["-S"], &*self.checked_options()].concat();
         self.run(source, &assembly, options, &checked).map_err(&refused)?;
-        let text = std::fs::read_to_string(&assembly.path);
+        let text = std::fs::read(&assembly.path);
         let text = text.map_err(|fault| unusable(&fault.to_string()))?;
+        // Clang shows bytes of constants in comments, as they are.
+        let text = String::from_utf8_lossy(&text);
         assembly.fill(with_gaps(&text).as_bytes())?;
         let hooks = self.hooks(&[])?;
         let atomic_hooks = calls_atomic_hooks(&text).then(|| self.hooks(&[ATOMIC_HOOKS]));

@@ -50,7 +50,11 @@ struct Checks {
 
 impl Checks {
     fn new() -> Self {
-        Self { device: crate::device(), source: CudaSource::c(SOURCE) }
+        let checks = Self { device: crate::device(), source: CudaSource::c(SOURCE) };
+        // The first kernel names the code, which all tests share.
+        let first = checks.kernel::<(InOut<f32>,)>("add").prepare(&checks.device);
+        first.unwrap_or_else(|error| panic!("{error}"));
+        checks
     }
 
     fn kernel<S: Signature>(&self, name: &str) -> Kernel<S> {

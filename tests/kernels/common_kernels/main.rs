@@ -1,11 +1,11 @@
 //! Kernels as CUDA programs commonly have them, each beside plain Rust: on the embedded device,
-//! then with each access checked. `.ci/run` also executes them as PTX. The kernels of a file are
-//! one source, which is compiled once for all tests of the file.
+//! then with each access checked. `scripts/long-checks ptx` also executes them as PTX. The kernels of
+//! a file are one source, which is compiled once for all tests of the file.
 
 /// The tests of a file: one for each of these functions, which return a [`Case`].
 macro_rules! cases {
     ($($name:ident),+) => {
-        const CASES: &[(&str, fn() -> $crate::Case)] = &[$((stringify!($name), $name)),+];
+        const CASES: &[$crate::Named] = &[$((stringify!($name), $name)),+];
 
         mod cases {
             $(#[test]
@@ -34,12 +34,17 @@ use resident::{CudaSource, Device, Element, Emulation, Grid, In, InOut, Kernel, 
 
 support::record_launches!();
 
+/// A case by its name, which is that of its test and of its kernel in the source.
+type Named = (&'static str, fn() -> Case);
+
+type Run = dyn Fn(&Device, &str, CudaSource) -> Result<(), String>;
+
 /// A kernel `run(const I *in, O *out, int n)`, where `n` is the number of inputs, with what is to
 /// be in `out` afterwards.
 struct Case {
     text: String,
     /// Launches the kernel of that name, and compares.
-    run: Box<dyn Fn(&Device, &str, CudaSource) -> Result<(), String>>,
+    run: Box<Run>,
 }
 
 /// A case whose `out` has zeros before. The text is the kernel, with what it needs, or its body.
@@ -63,6 +68,7 @@ fn case_with<I: Element, O: Element + PartialEq + Debug>(
 ) -> Case {
     let (input, before) = (input.to_vec(), before.to_vec());
     let expected: Vec<O> = expected.into_iter().collect();
+    assert_eq!(before.len(), expected.len(), "elements of `out`");
     let run = move |device: &Device, name: &str, source: CudaSource| {
         // SAFETY: the sources of this suite access only elements of their arguments.
         let kernel = unsafe { Kernel::<(In<I>, InOut<O>, i32)>::new(name).cuda(source) };
@@ -118,7 +124,7 @@ fn differs<O: PartialEq + Debug>(found: &[O], expected: &[O]) -> Result<(), Stri
 
 /// Runs one of the cases of a file. Where launches are recorded, its kernel is a source of its own,
 /// so that each is compiled for a GPU by itself.
-fn check(module: &'static str, cases: &[(&str, fn() -> Case)], name: &str) {
+fn check(module: &'static str, cases: &[Named], name: &str) {
     let is_recorded = std::env::var_os("RESIDENT_TEST_PTX").is_some();
     let made = cases.iter().filter(|(other, _)| !is_recorded || *other == name);
     let made: Vec<(&str, Case)> = made.map(|(name, case)| (*name, case())).collect();
