@@ -5,10 +5,9 @@ use resident::{Grid, In, InOut, Result, SmartArray};
 
 use crate::{checking, device, kernel, one_of, refused};
 
-/// The kernels of these tests but the last.
+/// The kernels of the first two tests.
 const SOURCE: &str = r#"
     #include <cooperative_groups.h>
-    #include <cooperative_groups/memcpy_async.h>
     #include <cooperative_groups/reduce.h>
     #include <cooperative_groups/scan.h>
     namespace cg = cooperative_groups;
@@ -77,18 +76,6 @@ const SOURCE: &str = r#"
         int of_eight = sum(eight, part + t / 8 * 8, value);
         y[7] = t % 8 == 0 ? of_eight : 0;
     }
-
-    // A block reverses 32 numbers in shared memory, into which it copies them together.
-    __device__ void reverse(const int *in, int *x, bool waits) {
-        __shared__ int copied[32];
-        auto block = cg::this_thread_block();
-        cg::memcpy_async(block, copied, in, sizeof(copied));
-        if (waits) cg::wait(block);
-        x[threadIdx.x] = copied[31 - threadIdx.x];
-    }
-
-    extern "C" __global__ void reverse_and_wait(const int *in, int *x) { reverse(in, x, true); }
-    extern "C" __global__ void reverse_at_once(const int *in, int *x) { reverse(in, x, false); }
 "#;
 
 #[test]
@@ -172,10 +159,29 @@ fn groups_have_parts() -> Result<()> {
     Ok(())
 }
 
+/// A block reverses 32 numbers in shared memory, into which it copies them together. What executes
+/// PTX lacks such copies, so these kernels are a source of their own.
+const REVERSALS: &str = r#"
+    #include <cooperative_groups.h>
+    #include <cooperative_groups/memcpy_async.h>
+    namespace cg = cooperative_groups;
+
+    __device__ void reverse(const int *in, int *x, bool waits) {
+        __shared__ int copied[32];
+        auto block = cg::this_thread_block();
+        cg::memcpy_async(block, copied, in, sizeof(copied));
+        if (waits) cg::wait(block);
+        x[threadIdx.x] = copied[31 - threadIdx.x];
+    }
+
+    extern "C" __global__ void reverse_and_wait(const int *in, int *x) { reverse(in, x, true); }
+    extern "C" __global__ void reverse_at_once(const int *in, int *x) { reverse(in, x, false); }
+"#;
+
 #[test]
 fn groups_copy_together_and_wait_for_it() -> Result<()> {
     for (name, is_correct) in [("reverse_and_wait", true), ("reverse_at_once", false)] {
-        let reverse = one_of::<(In<i32>, InOut<i32>)>(SOURCE, name);
+        let reverse = one_of::<(In<i32>, InOut<i32>)>(REVERSALS, name);
         let device = checking();
         let (numbers, mut x) =
             (SmartArray::from((0..32).collect::<Vec<i32>>()), SmartArray::zeros(32));

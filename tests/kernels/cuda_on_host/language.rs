@@ -1,7 +1,9 @@
 //! What CUDA C has beyond C++: atomics, intrinsics, vectors, globals, mathematics.
 
 use resident::ndarray::Ix1;
-use resident::{CudaSource, Device, Element, Grid, In, InOut, Kernel, Out, Result, SmartArray};
+use resident::{
+    CudaSource, Device, Element, Grid, In, InOut, Kernel, Out, Result, Signature, SmartArray,
+};
 
 use crate::{checking, device, kernel, one_of};
 
@@ -66,10 +68,35 @@ const SOURCE: &str = r#"
     }
 "#;
 
+/// Kernels of structs of several lengths in words, each of which is aligned to its length.
+fn of_aligned() -> String {
+    let of_words = |words: usize| {
+        format!(
+            r#"
+            struct alignas(4 * {words}) Block{words} {{ unsigned x[{words}]; }};
+            extern "C" __global__
+            void add{words}(char c, Block{words} a, float f, Block{words} b, unsigned *o) {{
+                __shared__ unsigned sums[{words}];
+                const Block{words} copy = a;
+                sums[threadIdx.x] = copy.x[threadIdx.x] + b.x[threadIdx.x];
+                __syncthreads();
+                o[threadIdx.x] = sums[{words} - 1 - threadIdx.x] + c + unsigned(f);
+            }}
+            "#
+        )
+    };
+    [4, 8, 16, 32, 64].map(of_words).concat()
+}
+
+/// One of these kernels, which are one source.
+fn one<S: Signature>(entry: &str) -> Kernel<S> {
+    one_of(&[SOURCE, &of_aligned()].concat(), entry)
+}
+
 #[test]
 fn atomics_of_all_widths_lose_nothing_among_blocks() -> Result<()> {
     type Count = (InOut<u32>, InOut<u64>, InOut<f32>, InOut<f64>, InOut<i32>);
-    let count = one_of::<Count>(SOURCE, "count");
+    let count = one::<Count>("count");
     let mut a = SmartArray::<u32, _>::zeros(3);
     let (mut b, mut c) = (SmartArray::<u64, _>::zeros(1), SmartArray::<f32, _>::zeros(1));
     let (mut d, mut e) = (SmartArray::<f64, _>::zeros(1), SmartArray::<i32, _>::zeros(4));
@@ -83,7 +110,7 @@ fn atomics_of_all_widths_lose_nothing_among_blocks() -> Result<()> {
 
 #[test]
 fn intrinsics_of_integers_are_those_of_cuda() -> Result<()> {
-    let bits = one_of::<(In<u32, Ix1>, InOut<u32>)>(SOURCE, "bits");
+    let bits = one::<(In<u32, Ix1>, InOut<u32>)>("bits");
     let x = SmartArray::from(vec![0x1234_5678_u32, 0x9abc_def0]);
     let mut y = SmartArray::<u32, _>::zeros(14);
     bits.launch_on(&device().stream(), Grid::new(1, 1), (&x, &mut y))?;
@@ -111,7 +138,7 @@ fn intrinsics_of_integers_are_those_of_cuda() -> Result<()> {
 /// NVRTC contracts only if it is asked to; here too.
 #[test]
 fn products_and_sums_are_rounded_apart() -> Result<()> {
-    let twice = one_of::<(f32, f32, InOut<f32>)>(SOURCE, "twice");
+    let twice = one::<(f32, f32, InOut<f32>)>("twice");
     let (a, b) = (1.0 + f32::EPSILON, 1.0 - f32::EPSILON);
     let mut y = SmartArray::<f32, _>::zeros(6);
     twice.launch_on(&device().stream(), Grid::new(1, 1), (a, b, &mut y))?;
@@ -183,7 +210,7 @@ fn globals_constants_vectors_and_macros() -> Result<()> {
 fn views_of_every_layout_are_read_and_written_in_place() -> Result<()> {
     use resident::ndarray::{Array2, Ix2, s};
     type Copy = (In<i32, Ix2>, Out<i32, Ix2>);
-    let copy = one_of::<Copy>(SOURCE, "copy");
+    let copy = one::<Copy>("copy");
     let numbers = Array2::from_shape_fn((9, 14), |(i, j)| (100 * i + j) as i32);
     let a = SmartArray::from(numbers.clone());
     let mut b = SmartArray::<i32, _>::zeros((20, 20));
@@ -205,7 +232,7 @@ fn parameters_are_aligned_as_their_types_are() -> Result<()> {
     struct Four([f32; 4]);
 
     type Add = (f32, Four, i8, Four, Out<[f32; 4]>);
-    let add = one_of::<Add>(SOURCE, "add");
+    let add = one::<Add>("add");
     let mut o = SmartArray::<[f32; 4], _>::uninit(1);
     let (p, q) = (Four([1.0, 2.0, 3.0, 4.0]), Four([10.0, 20.0, 30.0, 40.0]));
     add.launch_on(&device().stream(), Grid::new(1, 1), (0.5, p, 2, q, &mut o))?;
@@ -216,24 +243,8 @@ fn parameters_are_aligned_as_their_types_are() -> Result<()> {
 /// Adds two structs of this many words, which are passed by value behind other parameters. The
 /// threads wait for each other, and so run on stacks of their own.
 fn sums_of_aligned<B: Element + bytemuck::Pod>(words: usize) -> Result<()> {
-    let of_words = |words: usize| {
-        format!(
-            r#"
-            struct alignas(4 * {words}) Block{words} {{ unsigned x[{words}]; }};
-            extern "C" __global__
-            void add{words}(char c, Block{words} a, float f, Block{words} b, unsigned *o) {{
-                __shared__ unsigned sums[{words}];
-                const Block{words} copy = a;
-                sums[threadIdx.x] = copy.x[threadIdx.x] + b.x[threadIdx.x];
-                __syncthreads();
-                o[threadIdx.x] = sums[{words} - 1 - threadIdx.x] + c + unsigned(f);
-            }}
-            "#
-        )
-    };
-    let source: String = [4, 8, 16, 32, 64].map(of_words).concat();
     type Add<B> = (i8, B, f32, B, Out<u32>);
-    let add = one_of::<Add<B>>(&source, &format!("add{words}"));
+    let add = one::<Add<B>>(&format!("add{words}"));
     let in_rust =
         Kernel::<Add<B>>::new("add").host(|_, (c, a, f, b, o): (_, B, f32, B, &mut [u32])| {
             assert_eq!((&raw const a).addr() % align_of::<B>(), 0);
@@ -278,7 +289,7 @@ fn structs_of_any_alignment_are_parameters() -> Result<()> {
 #[test]
 fn each_device_has_globals_of_its_own() -> Result<()> {
     // `index` is a function of C libraries too.
-    let index = one_of::<(InOut<u32>,)>(SOURCE, "index");
+    let index = one::<(InOut<u32>,)>("index");
     let (one, other) = (device(), device());
     let mut x = SmartArray::<u32, _>::zeros(1);
     for (device, expected) in [(&one, 1), (&one, 2), (&other, 1), (&one, 3)] {
@@ -316,7 +327,7 @@ fn mathematics_is_exact_where_cudas_is() -> Result<()> {
 /// The compiler may run several threads of a block at once, where each has local arrays of its own.
 #[test]
 fn local_arrays_belong_to_one_thread() -> Result<()> {
-    let pick = one_of::<(In<i32>, In<f32>, Out<f32>)>(SOURCE, "pick");
+    let pick = one::<(In<i32>, In<f32>, Out<f32>)>("pick");
     let which: Vec<i32> = (0..1024).map(|i| i32::from(i * 7 % 3 == 0)).collect();
     let a: Vec<f32> = (1..=1024).map(|i| i as f32).collect();
     let expected = |(which, a): (&i32, &f32)| if *which == 0 { 3.0 * a } else { -2.0 * a };

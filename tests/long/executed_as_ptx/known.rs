@@ -63,10 +63,9 @@ const TWO_NAMES: &str = "NVRTC takes two arrays of dynamic shared memory for two
 const REST: &str = "with the quotient by zero at hand, NVRTC makes the rest of it";
 const LATER: &str = "its blocks wait for later ones, and run one after the other there";
 const PACKED: &str = "instructions of packed integers (`vabsdiff4`, `max.u16x2`) are not there";
-const COPIES: &str = "asynchronous copies are not there";
 const REMOVED: &str = "the test has removed the header that it includes";
 
-pub(crate) const KNOWN: [Entry; 39] = [
+pub(crate) const KNOWN: [Entry; 38] = [
     entry("ops::map(Exp2)", "", Known::Ulp(1), FUNCTION),
     entry("ops::map(Log10)", "", Known::Ulp(1), FUNCTION),
     entry("ops::map(Log2)", "", Known::Ulp(1), FUNCTION),
@@ -109,8 +108,7 @@ pub(crate) const KNOWN: [Entry; 39] = [
     entry("twice", "Number *x", Known::NotCompiled, REMOVED),
     entry("two_steps", "", Known::NotRun, LATER),
     entry("wait_for_last_block", "", Known::NotRun, LATER),
-    entry("reverse_and_wait", "", Known::NotRun, COPIES),
-    entry("reverse_at_once", "", Known::NotRun, COPIES),
+    entry("reverse_and_wait", "", Known::NotRun, "asynchronous copies are not there"),
     entry("bits", "__vabsdiffu4", Known::NotRun, PACKED),
     entry("compare", "", Known::NotCompiled, AMDS),
     entry("groups", "", Known::NotCompiled, AMDS),
