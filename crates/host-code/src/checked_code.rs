@@ -70,14 +70,14 @@ impl Compiler {
         let assembly = TemporaryFile::new("s")?;
         let checked = [&["-S"], &*self.checked_options()].concat();
         self.run(source, &assembly, options, &checked).map_err(&refused)?;
-        let text = std::fs::read_to_string(&assembly.path);
-        let text = text.map_err(|fault| unusable(&fault.to_string()))?;
+        let text = std::fs::read(&assembly.path).map_err(|fault| unusable(&fault.to_string()))?;
+        // Clang shows bytes of constants in comments, as they are.
+        let text = String::from_utf8_lossy(&text);
         assembly.fill(with_gaps(&text).as_bytes())?;
         let hooks = self.hooks(&[])?;
-        let atomic_hooks = calls_atomic_hooks(&text).then(|| self.hooks(&[ATOMIC_HOOKS]));
-        let atomic_hooks = atomic_hooks.transpose()?;
+        let atomics = calls_atomic_hooks(&text).then(|| self.hooks(&[ATOMIC_HOOKS])).transpose()?;
         let objects: Vec<OsString> =
-            [Some(&hooks), atomic_hooks.as_ref()].into_iter().flatten().map(path).collect();
+            [Some(&hooks), atomics.as_ref()].into_iter().flatten().map(path).collect();
         // A step of its own, so that the compiler does not add its own sanitizer.
         self.run(&assembly, output, &objects, &LINKING).map_err(refused)
     }

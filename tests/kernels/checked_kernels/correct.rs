@@ -1,7 +1,7 @@
 //! Correct kernels that do what a simple check would take for an error.
 
 use resident::ndarray::{Array2, Ix2};
-use resident::{CudaSource, Error, Grid, In, InOut, Kernel, Out, Result, SmartArray};
+use resident::{CudaSource, Grid, In, InOut, Kernel, Out, Result, SmartArray};
 
 use crate::{check, device};
 
@@ -38,7 +38,7 @@ fn a_template_with_tiles_multiplies_matrices() -> Result<()> {
     let mut c = SmartArray::uninit((13, 13));
     let grid = Grid::cover_2d((13, 13), (8, 8));
     let findings = check::<Product>(source, grid, (&a, &a.t(), &mut c));
-    assert_eq!(findings.unwrap_or_default(), []);
+    assert_eq!(findings, []);
     Ok(())
 }
 
@@ -61,7 +61,7 @@ fn one_array_is_passed_twice_and_interleaved_parts_beside_each_other() -> Result
     let (mut even, mut odd) = both.multi_slice_mut((s![..;2], s![1..;-2]));
     let arguments = (&a, &a, &mut even, &mut odd);
     let findings = check::<Parameters>(source, Grid::cover(50), arguments);
-    assert_eq!(findings.unwrap_or_default(), []);
+    assert_eq!(findings, []);
     Ok(())
 }
 
@@ -76,13 +76,7 @@ fn launches_of_one_kernel_on_several_streams() -> Result<()> {
     // SAFETY: the device ends threads before they access what they must not.
     let number = unsafe { Kernel::<(InOut<i32>,)>::new("number").cuda(source) };
     let device = device();
-    match number.prepare(&device) {
-        Err(Error::Compile { log, .. }) if log.contains("there is no C++ compiler") => {
-            eprintln!("skipped: {log}");
-            return Ok(());
-        }
-        outcome => outcome?,
-    }
+    number.prepare(&device)?;
     let launch = |(blocks, threads): (u32, u32)| {
         let stream = device.new_stream().expect("a stream");
         let mut x = SmartArray::<i32, _>::zeros((blocks * threads) as usize);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use resident::emulation::Finding;
-use resident::{CudaSource, Device, Emulation, Error};
+use resident::{CudaSource, Device, Emulation};
 
 use crate::text::{Text, source, texts};
 use crate::{KNOWN, elsewhere, launch};
@@ -52,12 +52,11 @@ fn check_all(texts: &[Text]) -> Found {
     for text in texts {
         for (type_name, variant) in text.variants() {
             match checks.found_in(text, type_name, variant) {
-                Ok(Some(found)) => {
+                Ok(found) => {
                     wrong.extend(checks.judge(text, type_name, variant, &found));
                     let name = text.kernel_name(type_name, variant);
                     all.extend(first(&found).map(|finding| (name, finding.clone())));
                 }
-                Ok(None) => return Found::default(),
                 Err(fault) => wrong.push(fault),
             }
         }
@@ -87,16 +86,16 @@ impl Checks {
         Self { source: CudaSource::c(&*text), text, usual: device(false), strict: device(true) }
     }
 
-    /// What a launch finds. `None`, with a message, if there is no C++ compiler.
+    /// What a launch finds.
     fn found_in(
         &self,
         text: &Text,
         type_name: &str,
         variant: usize,
-    ) -> Result<Option<Vec<Finding>>, String> {
+    ) -> Result<Vec<Finding>, String> {
         if text.is_strict {
             let usual = self.found_on(&self.usual, text, type_name, variant)?;
-            let error = usual.iter().flatten().find(|one| one.kind.is_error());
+            let error = usual.iter().find(|one| one.kind.is_error());
             if let Some(error) = error {
                 return Err(format!("{}: not only a strict device finds {error}", text.name));
             }
@@ -111,7 +110,7 @@ impl Checks {
         text: &Text,
         type_name: &str,
         variant: usize,
-    ) -> Result<Option<Vec<Finding>>, String> {
+    ) -> Result<Vec<Finding>, String> {
         let name = text.kernel_name(type_name, variant);
         let log = device.emulation().expect("it is emulated");
         let before = log.findings().len();
@@ -121,13 +120,9 @@ impl Checks {
         let found = found.split_off(before);
         let error = found.iter().find(|one| one.kind.is_error());
         match (outcome, error) {
-            (Err(Error::Compile { log, .. }), _) if log.contains("there is no C++ compiler") => {
-                eprintln!("skipped: {log}");
-                Ok(None)
-            }
-            (Ok(()), None) => Ok(Some(found)),
+            (Ok(()), None) => Ok(found),
             (Err(error), Some(finding)) if error.to_string().contains(&finding.to_string()) => {
-                Ok(Some(found))
+                Ok(found)
             }
             (outcome, _) => Err(format!("{name}: {outcome:?} where this is found: {found:?}")),
         }

@@ -1,7 +1,6 @@
 //! Kernels with one planted defect each, and correct ones, on a device that checks them. Every
 //! defect is found as the kind that its text states, and on the line that its text states if it
-//! does, but for those that [`KNOWN`] lists; nothing is found in their correct twins. Without a C++
-//! compiler these tests say so and do nothing.
+//! does, but for those that [`KNOWN`] lists; nothing is found in their correct twins.
 //!
 //! | file | purpose |
 //! |---|---|
@@ -37,7 +36,7 @@ mod views;
 mod warps;
 
 use resident::emulation::{Finding, FindingKind};
-use resident::{Arguments, CudaSource, Device, Emulation, Error, Grid, Kernel, Signature};
+use resident::{Arguments, CudaSource, Device, Emulation, Grid, Kernel, Signature};
 
 use crate::judge::check_texts;
 use crate::text::texts;
@@ -108,23 +107,16 @@ fn device() -> Device {
     Device::emulated(Emulation::new().sanitize(true))
 }
 
-/// Launches a kernel with a body in CUDA C, checked. Returns what was found, notes included;
-/// `None`, with a message, if there is no C++ compiler.
+/// Launches a kernel with a body in CUDA C, checked. Returns what was found, notes included.
 fn check<S: Signature>(
     source: impl Into<CudaSource>,
     grid: Grid,
     arguments: impl Arguments<S>,
-) -> Option<Vec<Finding>> {
+) -> Vec<Finding> {
     let device = device();
     // SAFETY: the device ends threads before they access what they must not.
     let kernel = unsafe { Kernel::<S>::new("kernel").cuda(source) };
-    match kernel.prepare(&device) {
-        Err(Error::Compile { log, .. }) if log.contains("there is no C++ compiler") => {
-            eprintln!("skipped: {log}");
-            return None;
-        }
-        outcome => outcome.unwrap_or_else(|error| panic!("{error}")),
-    }
+    kernel.prepare(&device).unwrap_or_else(|error| panic!("{error}"));
     kernel.launch_on(&device.stream(), grid, arguments).expect("it is queued");
     let outcome = device.synchronize();
     let findings = device.emulation().expect("it is emulated").findings();
@@ -136,5 +128,5 @@ fn check<S: Signature>(
             assert!(text.contains(&finding.to_string()), "{text}");
         }
     }
-    Some(findings)
+    findings
 }

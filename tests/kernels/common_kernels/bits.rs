@@ -2,39 +2,40 @@
 
 use resident::Grid;
 
-use crate::{check, words};
+use crate::{Case, case, words};
 
-#[test]
-fn bits_are_counted_reversed_and_found() {
-    let source = r#"
-        extern "C" __global__ void run(const unsigned *in, unsigned *out, int n) {
-            int i = threadIdx.x;
-            unsigned x = in[i] >> (i & 31);
-            unsigned long long wide = (unsigned long long)in[i] << 20;
-            unsigned r = __popc(x) + 100 * __clz(x) + 10000 * __ffs(x);
-            r ^= __brev(x) ^ __popcll(wide) ^ __clzll(wide) << 8 ^ __ffsll(wide) << 16;
-            out[i] = r ^ (unsigned)(__brevll(wide) >> 32);
-        }
-    "#;
-    let x = words(64);
-    let expected: Vec<u32> = x
-        .iter()
-        .enumerate()
-        .map(|(i, x)| {
-            let (wide, x) = (u64::from(*x) << 20, x >> (i & 31));
-            let first = if x == 0 { 0 } else { x.trailing_zeros() + 1 };
-            let first_wide = if wide == 0 { 0 } else { wide.trailing_zeros() + 1 };
-            let counts = x.count_ones() + 100 * x.leading_zeros() + 10000 * first;
-            let others = wide.count_ones() ^ wide.leading_zeros() << 8 ^ first_wide << 16;
-            counts ^ x.reverse_bits() ^ others ^ (wide.reverse_bits() >> 32) as u32
-        })
-        .collect();
-    check!(source, Grid::new(1, 64), x, [0_u32; 64], expected);
+cases! {
+    bits_are_counted_reversed_and_found, bits_are_interleaved, bytes_are_permuted_and_compared,
+    products_of_packed_integers_are_summed, words_are_computed_by_lanes, lanes_differ_by_so_much,
+    sums_of_absolute_differences, gray_codes_and_parity, mixing_of_bits_for_a_hash, hashes_of_texts,
+    hash_table_with_open_addressing, cyclic_redundancy_check, random_numbers_by_shifts,
+    random_numbers_by_counter, text_search, letters_are_changed_and_counted, distances_of_bits,
+    numbers_of_many_words_are_added
 }
 
-#[test]
-fn bits_are_interleaved() {
-    let source = r#"
+fn bits_are_counted_reversed_and_found() -> Case {
+    let text = r#"
+        int i = threadIdx.x;
+        unsigned x = in[i] >> (i & 31);
+        unsigned long long wide = (unsigned long long)in[i] << 20;
+        unsigned r = __popc(x) + 100 * __clz(x) + 10000 * __ffs(x);
+        r ^= __brev(x) ^ __popcll(wide) ^ __clzll(wide) << 8 ^ __ffsll(wide) << 16;
+        out[i] = r ^ (unsigned)(__brevll(wide) >> 32);
+    "#;
+    let x = words(64);
+    let expected = x.iter().enumerate().map(|(i, x)| {
+        let (wide, x) = (u64::from(*x) << 20, x >> (i & 31));
+        let first = if x == 0 { 0 } else { x.trailing_zeros() + 1 };
+        let first_wide = if wide == 0 { 0 } else { wide.trailing_zeros() + 1 };
+        let counts = x.count_ones() + 100 * x.leading_zeros() + 10000 * first;
+        let others = wide.count_ones() ^ wide.leading_zeros() << 8 ^ first_wide << 16;
+        counts ^ x.reverse_bits() ^ others ^ (wide.reverse_bits() >> 32) as u32
+    });
+    case(text, Grid::new(1, 64), &x, expected)
+}
+
+fn bits_are_interleaved() -> Case {
+    let text = r#"
         __device__ unsigned spread(unsigned x) {
             x &= 0xffff;
             x = (x ^ (x << 8)) & 0x00ff00ff;
@@ -53,51 +54,42 @@ fn bits_are_interleaved() {
             sum | (x >> bit & 1) << (2 * bit) | (x >> (16 + bit) & 1) << (2 * bit + 1)
         })
     };
-    let expected: Vec<u32> = x.iter().map(interleaved).collect();
-    check!(source, Grid::new(1, 32), x, [0_u32; 32], expected);
+    case(text, Grid::new(1, 32), &x, x.iter().map(interleaved))
 }
 
-#[test]
-fn bytes_are_permuted_and_compared() {
-    let source = r#"
-        extern "C" __global__ void run(const unsigned *in, unsigned *out, int n) {
-            int i = threadIdx.x;
-            unsigned x = in[i], y = in[(i + 1) % n];
-            unsigned mixed = __byte_perm(x, y, 0x5140);
-            unsigned shifted = __funnelshift_r(x, y, 12);
-            out[i] = mixed ^ shifted ^ __umulhi(x, y) ^ __mulhi((int)x, (int)y);
-        }
+fn bytes_are_permuted_and_compared() -> Case {
+    let text = r#"
+        int i = threadIdx.x;
+        unsigned x = in[i], y = in[(i + 1) % n];
+        unsigned mixed = __byte_perm(x, y, 0x5140);
+        unsigned shifted = __funnelshift_r(x, y, 12);
+        out[i] = mixed ^ shifted ^ __umulhi(x, y) ^ __mulhi((int)x, (int)y);
     "#;
     let x = words(32);
-    let expected: Vec<u32> = (0..32)
-        .map(|i| {
-            let (x, y) = (x[i], x[(i + 1) % 32]);
-            let both = [x.to_le_bytes(), y.to_le_bytes()].concat();
-            let mixed = u32::from_le_bytes([both[0], both[4], both[1], both[5]]);
-            let shifted = x >> 12 | y << 20;
-            let high = ((u64::from(x) * u64::from(y)) >> 32) as u32;
-            let signed = ((i64::from(x as i32) * i64::from(y as i32)) >> 32) as u32;
-            mixed ^ shifted ^ high ^ signed
-        })
-        .collect();
-    check!(source, Grid::new(1, 32), x, [0_u32; 32], expected);
+    let expected = (0..32).map(|i| {
+        let (x, y) = (x[i], x[(i + 1) % 32]);
+        let both = [x.to_le_bytes(), y.to_le_bytes()].concat();
+        let mixed = u32::from_le_bytes([both[0], both[4], both[1], both[5]]);
+        let shifted = x >> 12 | y << 20;
+        let high = ((u64::from(x) * u64::from(y)) >> 32) as u32;
+        let signed = ((i64::from(x as i32) * i64::from(y as i32)) >> 32) as u32;
+        mixed ^ shifted ^ high ^ signed
+    });
+    case(text, Grid::new(1, 32), &x, expected)
 }
 
-#[test]
-fn products_of_packed_integers_are_summed() {
-    let source = r#"
-        extern "C" __global__ void run(const int *in, int *out, int n) {
-            int i = threadIdx.x, x = in[i], y = in[(i + 1) % n], *o = out + 8 * i;
-            unsigned u = x, v = y;
-            o[0] = __dp4a(x, y, -5);
-            o[1] = __dp4a(u, v, 5u);
-            o[2] = __dp2a_lo(x, y, i);
-            o[3] = __dp2a_hi(x, y, i);
-            o[4] = __dp2a_lo(u, v, 5u);
-            o[5] = __dp2a_hi(u, v, 5u);
-            o[6] = __dp4a(make_char4(-1, 2, -3, 4), make_char4(x, y, i, 7), 1);
-            o[7] = __dp2a_lo(make_short2(-300, 2), make_char4(x, y, i, 7), 1);
-        }
+fn products_of_packed_integers_are_summed() -> Case {
+    let text = r#"
+        int i = threadIdx.x, x = in[i], y = in[(i + 1) % n], *o = out + 8 * i;
+        unsigned u = x, v = y;
+        o[0] = __dp4a(x, y, -5);
+        o[1] = __dp4a(u, v, 5u);
+        o[2] = __dp2a_lo(x, y, i);
+        o[3] = __dp2a_hi(x, y, i);
+        o[4] = __dp2a_lo(u, v, 5u);
+        o[5] = __dp2a_hi(u, v, 5u);
+        o[6] = __dp4a(make_char4(-1, 2, -3, 4), make_char4(x, y, i, 7), 1);
+        o[7] = __dp2a_lo(make_short2(-300, 2), make_char4(x, y, i, 7), 1);
     "#;
     let x: Vec<i32> = words(32).iter().map(|x| *x as i32).collect();
     let of = |i: usize| {
@@ -124,8 +116,7 @@ fn products_of_packed_integers_are_summed() {
             -300 * low_x + 2 * low_y + 1,
         ]
     };
-    let expected: Vec<i32> = (0..32).flat_map(of).collect();
-    check!(source, Grid::new(1, 32), x, [0; 256], expected);
+    case(text, Grid::new(1, 32), &x, (0..32).flat_map(of))
 }
 
 /// Four results of lanes of eight bits, and of two of sixteen.
@@ -135,21 +126,18 @@ fn by_lanes(x: u32, y: u32, bits: u32, of: impl Fn(i64, i64) -> i64) -> u32 {
     lanes.fold(0, |word, at| word | (lane(of(lane(x, at), lane(y, at)) as u32, 0) as u32) << at)
 }
 
-#[test]
-fn words_are_computed_by_lanes() {
-    let source = r#"
-        extern "C" __global__ void run(const unsigned *in, unsigned *out, int n) {
-            int t = threadIdx.x;
-            unsigned x = in[t], y = in[(t + 1) % n], *o = out + 16 * t;
-            o[0] = __vadd4(x, y), o[1] = __vsub4(x, y);
-            o[2] = __vmins4(x, y), o[3] = __vsetltu4(x, y);
-            o[4] = __vaddss4(x, y), o[5] = __vsubss4(x, y);
-            o[6] = __vaddus4(x, y), o[7] = __vsubus4(x, y);
-            o[8] = __vcmpgts4(x, y), o[9] = __vcmpleu2(x, y);
-            o[10] = __vsetne4(x, y & 0xff00ff00u | x & 0x00ff00ffu), o[11] = __vmaxs4(x, y);
-            o[12] = __vminu4(x, y), o[13] = __vavgu4(x, y);
-            o[14] = __vhaddu4(x, y), o[15] = __vcmpeq2(x, y & 0xffff0000u | x & 0x0000ffffu);
-        }
+fn words_are_computed_by_lanes() -> Case {
+    let text = r#"
+        int t = threadIdx.x;
+        unsigned x = in[t], y = in[(t + 1) % n], *o = out + 16 * t;
+        o[0] = __vadd4(x, y), o[1] = __vsub4(x, y);
+        o[2] = __vmins4(x, y), o[3] = __vsetltu4(x, y);
+        o[4] = __vaddss4(x, y), o[5] = __vsubss4(x, y);
+        o[6] = __vaddus4(x, y), o[7] = __vsubus4(x, y);
+        o[8] = __vcmpgts4(x, y), o[9] = __vcmpleu2(x, y);
+        o[10] = __vsetne4(x, y & 0xff00ff00u | x & 0x00ff00ffu), o[11] = __vmaxs4(x, y);
+        o[12] = __vminu4(x, y), o[13] = __vavgu4(x, y);
+        o[14] = __vhaddu4(x, y), o[15] = __vcmpeq2(x, y & 0xffff0000u | x & 0x0000ffffu);
     "#;
     let x = words(32);
     let of = |i: usize| {
@@ -175,21 +163,17 @@ fn words_are_computed_by_lanes() {
             by_lanes(x, y & 0xffff_0000 | x & 0xffff, 16, |a, b| mask(a == b)),
         ]
     };
-    let expected: Vec<u32> = (0..32).flat_map(of).collect();
-    check!(source, Grid::new(1, 32), x, [0_u32; 512], expected);
+    case(text, Grid::new(1, 32), &x, (0..32).flat_map(of))
 }
 
-#[test]
-fn lanes_differ_by_so_much() {
-    let source = r#"
-        extern "C" __global__ void run(const unsigned *in, unsigned *out, int n) {
-            int t = threadIdx.x;
-            unsigned x = in[t], y = in[(t + 1) % n], *o = out + 10 * t;
-            o[0] = __vabsdiffu4(x, y), o[1] = __vabsdiffs2(x, y), o[2] = __vabs4(x);
-            o[3] = __vneg2(x), o[4] = __vsadu4(x, y), o[5] = __vsadu2(x, y);
-            o[6] = __vmaxu2(x, y), o[7] = __vmins2(x, y);
-            o[8] = __vadd2(x, y), o[9] = __vsub2(x, y);
-        }
+fn lanes_differ_by_so_much() -> Case {
+    let text = r#"
+        int t = threadIdx.x;
+        unsigned x = in[t], y = in[(t + 1) % n], *o = out + 10 * t;
+        o[0] = __vabsdiffu4(x, y), o[1] = __vabsdiffs2(x, y), o[2] = __vabs4(x);
+        o[3] = __vneg2(x), o[4] = __vsadu4(x, y), o[5] = __vsadu2(x, y);
+        o[6] = __vmaxu2(x, y), o[7] = __vmins2(x, y);
+        o[8] = __vadd2(x, y), o[9] = __vsub2(x, y);
     "#;
     let x = words(32);
     let of = |i: usize| {
@@ -209,17 +193,13 @@ fn lanes_differ_by_so_much() {
             by_lanes(x, y, 16, |a, b| a - b),
         ]
     };
-    let expected: Vec<u32> = (0..32).flat_map(of).collect();
-    check!(source, Grid::new(1, 32), x, [0_u32; 320], expected);
+    case(text, Grid::new(1, 32), &x, (0..32).flat_map(of))
 }
 
-#[test]
-fn sums_of_absolute_differences() {
-    let source = r#"
-        extern "C" __global__ void run(const unsigned *in, unsigned *out, int n) {
-            unsigned x = in[threadIdx.x], y = in[(threadIdx.x + 1) % n];
-            out[threadIdx.x] = __usad(x, y, 7u) + __uhadd(x, y) ^ __urhadd(x, y);
-        }
+fn sums_of_absolute_differences() -> Case {
+    let text = r#"
+        unsigned x = in[threadIdx.x], y = in[(threadIdx.x + 1) % n];
+        out[threadIdx.x] = __usad(x, y, 7u) + __uhadd(x, y) ^ __urhadd(x, y);
     "#;
     let x = words(32);
     let difference = |i: usize| {
@@ -228,26 +208,21 @@ fn sums_of_absolute_differences() {
         let (down, up) = ((sum >> 1) as u32, ((sum + 1) >> 1) as u32);
         x.abs_diff(y).wrapping_add(7).wrapping_add(down) ^ up
     };
-    let expected: Vec<u32> = (0..32).map(difference).collect();
-    check!(source, Grid::new(1, 32), x, [0_u32; 32], expected);
+    case(text, Grid::new(1, 32), &x, (0..32).map(difference))
 }
 
-#[test]
-fn gray_codes_and_parity() {
-    let source = r#"
-        extern "C" __global__ void run(const unsigned *in, unsigned *out, int n) {
-            unsigned i = threadIdx.x, gray = in[i] ^ in[i] >> 1, back = gray;
-            for (unsigned shift = 1; shift < 32; shift <<= 1) back ^= back >> shift;
-            out[i] = back == in[i] ? gray * 2 + (__popc(gray) & 1) : 0;
-        }
+fn gray_codes_and_parity() -> Case {
+    let text = r#"
+        unsigned i = threadIdx.x, gray = in[i] ^ in[i] >> 1, back = gray;
+        for (unsigned shift = 1; shift < 32; shift <<= 1) back ^= back >> shift;
+        out[i] = back == in[i] ? gray * 2 + (__popc(gray) & 1) : 0;
     "#;
     let x = words(40);
     let code = |x: &u32| {
         let gray = x ^ x >> 1;
         gray.wrapping_mul(2).wrapping_add(gray.count_ones() & 1)
     };
-    let expected: Vec<u32> = x.iter().map(code).collect();
-    check!(source, Grid::new(1, 40), x, [0_u32; 40], expected);
+    case(text, Grid::new(1, 40), &x, x.iter().map(code))
 }
 
 fn murmur(mut h: u32) -> u32 {
@@ -256,9 +231,8 @@ fn murmur(mut h: u32) -> u32 {
     h ^ h >> 16
 }
 
-#[test]
-fn mixing_of_bits_for_a_hash() {
-    let source = r#"
+fn mixing_of_bits_for_a_hash() -> Case {
+    let text = r#"
         __device__ __forceinline__ unsigned mix(unsigned h) {
             h ^= h >> 16; h *= 0x85ebca6bu; h ^= h >> 13; h *= 0xc2b2ae35u; h ^= h >> 16;
             return h;
@@ -269,20 +243,16 @@ fn mixing_of_bits_for_a_hash() {
         }
     "#;
     let x = words(70);
-    let expected: Vec<u32> = x.iter().zip(0..).map(|(x, i)| murmur(x.wrapping_add(i))).collect();
-    check!(source, Grid::new(3, 32), x, [0_u32; 70], expected);
+    case(text, Grid::new(3, 32), &x, x.iter().zip(0..).map(|(x, i)| murmur(x.wrapping_add(i))))
 }
 
-#[test]
-fn hashes_of_texts() {
-    let source = r#"
-        extern "C" __global__ void run(const char *in, unsigned *out, int n) {
-            const char *text = in + 8 * threadIdx.x;
-            unsigned hash = 2166136261u;
-            for (int k = 0; k < 8 && text[k]; ++k) { hash ^= (unsigned char)text[k];
-                hash *= 16777619u; }
-            out[threadIdx.x] = hash;
-        }
+fn hashes_of_texts() -> Case {
+    let text = r#"
+        const char *text = in + 8 * threadIdx.x;
+        unsigned hash = 2166136261u;
+        for (int k = 0; k < 8 && text[k]; ++k) { hash ^= (unsigned char)text[k];
+            hash *= 16777619u; }
+        out[threadIdx.x] = hash;
     "#;
     let texts = ["", "a", "kernel", "CUDA C\u{1}", "warp", "12345678", "\u{7f}~", "zz"];
     let mut x = Vec::new();
@@ -295,25 +265,21 @@ fn hashes_of_texts() {
         text.bytes()
             .fold(2_166_136_261_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(16_777_619))
     };
-    let expected: Vec<u32> = texts.iter().map(hash).collect();
-    check!(source, Grid::new(1, 8), x, [0_u32; 8], expected);
+    case(text, Grid::new(1, 8), &x, texts.iter().map(hash))
 }
 
-#[test]
-fn hash_table_with_open_addressing() {
-    let source = r#"
+fn hash_table_with_open_addressing() -> Case {
+    let text = r#"
         #define SLOTS 128u
-        extern "C" __global__ void run(const unsigned *in, unsigned *out, int n) {
-            int i = blockIdx.x * blockDim.x + threadIdx.x;
-            if (i >= n) return;
-            unsigned key = in[i] | 1, slot = key * 2654435761u >> 25;
-            while (true) {
-                unsigned old = atomicCAS(&out[slot], 0u, key);
-                if (old == 0 || old == key) break;
-                slot = (slot + 1) & (SLOTS - 1);
-            }
-            atomicAdd(&out[SLOTS], key);
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        if (i >= n) return;
+        unsigned key = in[i] | 1, slot = key * 2654435761u >> 25;
+        while (true) {
+            unsigned old = atomicCAS(&out[slot], 0u, key);
+            if (old == 0 || old == key) break;
+            slot = (slot + 1) & (SLOTS - 1);
         }
+        atomicAdd(&out[SLOTS], key);
     "#;
     // Each key has a slot of its own, so that the table does not depend on the order.
     let mut table = vec![0_u32; 129];
@@ -326,21 +292,18 @@ fn hash_table_with_open_addressing() {
         }
     }
     table[128] = table[..128].iter().fold(0, |sum: u32, x| sum.wrapping_add(*x));
-    check!(source, Grid::new(4, 32), x, [0_u32; 129], table);
+    case(text, Grid::new(4, 32), &x, table)
 }
 
-#[test]
-fn cyclic_redundancy_check() {
-    let source = r#"
-        extern "C" __global__ void run(const unsigned char *in, unsigned *out, int n) {
-            unsigned crc = ~0u;
-            const unsigned char *part = in + 16 * threadIdx.x;
-            for (int k = 0; k < 16; ++k) {
-                crc ^= part[k];
-                for (int bit = 0; bit < 8; ++bit) crc = crc & 1 ? crc >> 1 ^ 0xedb88320u : crc >> 1;
-            }
-            out[threadIdx.x] = ~crc;
+fn cyclic_redundancy_check() -> Case {
+    let text = r#"
+        unsigned crc = ~0u;
+        const unsigned char *part = in + 16 * threadIdx.x;
+        for (int k = 0; k < 16; ++k) {
+            crc ^= part[k];
+            for (int bit = 0; bit < 8; ++bit) crc = crc & 1 ? crc >> 1 ^ 0xedb88320u : crc >> 1;
         }
+        out[threadIdx.x] = ~crc;
     "#;
     let x: Vec<u8> = words(128).iter().map(|x| (x >> 4) as u8).collect();
     let crc = |part: &[u8]| {
@@ -350,13 +313,11 @@ fn cyclic_redundancy_check() {
             })
         })
     };
-    let expected: Vec<u32> = x.chunks(16).map(crc).collect();
-    check!(source, Grid::new(1, 8), x, [0_u32; 8], expected);
+    case(text, Grid::new(1, 8), &x, x.chunks(16).map(crc))
 }
 
-#[test]
-fn random_numbers_by_shifts() {
-    let source = r#"
+fn random_numbers_by_shifts() -> Case {
+    let text = r#"
         struct State { unsigned x, y, z, w, sum; };
         __device__ unsigned next(State *s) {
             unsigned t = s->x ^ s->x >> 2;
@@ -383,12 +344,11 @@ fn random_numbers_by_shifts() {
             expected.push(w.wrapping_add(sum));
         }
     }
-    check!(source, Grid::new(1, 16), x, [0_u32; 160], expected);
+    case(text, Grid::new(1, 16), &x, expected)
 }
 
-#[test]
-fn random_numbers_by_counter() {
-    let source = r#"
+fn random_numbers_by_counter() -> Case {
+    let text = r#"
         __device__ uint4 round_of(uint4 c, uint2 key) {
             unsigned long long a = 0xD2511F53ull * c.x, b = 0xCD9E8D57ull * c.z;
             return make_uint4((unsigned)(b >> 32) ^ c.y ^ key.x, (unsigned)b,
@@ -420,13 +380,11 @@ fn random_numbers_by_counter() {
         }
         c
     };
-    let expected: Vec<[u32; 4]> = (0..8).map(numbers).collect();
-    check!(source, Grid::new(1, 8), x, [[0_u32; 4]; 8], expected);
+    case(text, Grid::new(1, 8), &x, (0..8).map(numbers))
 }
 
-#[test]
-fn text_search() {
-    let source = r#"
+fn text_search() -> Case {
+    let text = r#"
         __constant__ char pattern[] = "abba";
         extern "C" __global__ void run(const char *in, int *out, int n) {
             int i = blockIdx.x * blockDim.x + threadIdx.x, k = 0;
@@ -445,24 +403,21 @@ fn text_search() {
     let mut expected = vec![0; 10];
     expected[0] = found as i32;
     expected.extend(lengths);
-    check!(source, Grid::new(7, 32), x, [0; 207], expected);
+    case(text, Grid::new(7, 32), &x, expected)
 }
 
-#[test]
-fn letters_are_changed_and_counted() {
-    let source = r#"
-        extern "C" __global__ void run(const unsigned char *in, unsigned char *out, int n) {
-            int i = blockIdx.x * blockDim.x + threadIdx.x;
-            if (i >= n) return;
-            unsigned char c = in[i];
-            switch (c >> 5) {
-                case 2: c = c >= 'A' && c <= 'Z' ? (c - 'A' + 13) % 26 + 'A' : c; break;
-                case 3: if (c >= 'a' && c <= 'z') c = (c - 'a' + 13) % 26 + 'a'; break;
-                case 0: case 1: c = ' '; break;
-                default: c ^= 0x80;
-            }
-            out[i] = c;
+fn letters_are_changed_and_counted() -> Case {
+    let text = r#"
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        if (i >= n) return;
+        unsigned char c = in[i];
+        switch (c >> 5) {
+            case 2: c = c >= 'A' && c <= 'Z' ? (c - 'A' + 13) % 26 + 'A' : c; break;
+            case 3: if (c >= 'a' && c <= 'z') c = (c - 'a' + 13) % 26 + 'a'; break;
+            case 0: case 1: c = ' '; break;
+            default: c ^= 0x80;
         }
+        out[i] = c;
     "#;
     let x: Vec<u8> = (0..=255).collect();
     let rotated = |c: &u8| match *c {
@@ -472,51 +427,45 @@ fn letters_are_changed_and_counted() {
         128.. => c ^ 0x80,
         _ => *c,
     };
-    let expected: Vec<u8> = x.iter().map(rotated).collect();
-    check!(source, Grid::new(4, 64), x, [0_u8; 256], expected);
+    case(text, Grid::new(4, 64), &x, x.iter().map(rotated))
 }
 
-#[test]
-fn distances_of_bits() {
-    let source = r#"
-        extern "C" __global__ void run(const unsigned long long *in, int *out, int n) {
-            __shared__ unsigned long long all[16];
-            int i = threadIdx.x, j = threadIdx.y;
-            if (j == 0) all[i] = in[i];
-            __syncthreads();
-            out[j * 16 + i] = __popcll(all[i] ^ all[j]);
-        }
+fn distances_of_bits() -> Case {
+    let text = r#"
+        __shared__ unsigned long long all[16];
+        int i = threadIdx.x, j = threadIdx.y;
+        if (j == 0) all[i] = in[i];
+        __syncthreads();
+        out[j * 16 + i] = __popcll(all[i] ^ all[j]);
     "#;
     let x: Vec<u64> = words(16).iter().map(|x| u64::from(*x).wrapping_mul(0x1_2345_6789)).collect();
-    let expected: Vec<i32> =
-        (0..256).map(|i| (x[i % 16] ^ x[i / 16]).count_ones() as i32).collect();
-    check!(source, Grid::new(1, (16, 16)), x, [0; 256], expected);
+    case(
+        text,
+        Grid::new(1, (16, 16)),
+        &x,
+        (0..256).map(|i| (x[i % 16] ^ x[i / 16]).count_ones() as i32),
+    )
 }
 
-#[test]
-fn numbers_of_many_words_are_added() {
-    let source = r#"
+fn numbers_of_many_words_are_added() -> Case {
+    let text = r#"
         // 128 bits: the carry is what is less than a summand.
-        extern "C" __global__ void run(const ulonglong2 *in, ulonglong2 *out, int n) {
-            ulonglong2 a = in[threadIdx.x], b = in[(threadIdx.x + 1) % n], r;
-            r.x = a.x + b.x;
-            r.y = a.y + b.y + (r.x < a.x);
-            unsigned long long low = a.x * b.x, high = __umul64hi(a.x, b.x);
-            r.x ^= low;
-            r.y ^= high;
-            out[threadIdx.x] = r;
-        }
+        ulonglong2 a = in[threadIdx.x], b = in[(threadIdx.x + 1) % n], r;
+        r.x = a.x + b.x;
+        r.y = a.y + b.y + (r.x < a.x);
+        unsigned long long low = a.x * b.x, high = __umul64hi(a.x, b.x);
+        r.x ^= low;
+        r.y ^= high;
+        out[threadIdx.x] = r;
     "#;
     let wide = |x: &[u32]| u64::from(x[0]) << 32 | u64::from(x[1]);
     let x: Vec<[u64; 2]> = words(32).chunks(4).map(|x| [wide(&x[..2]), wide(&x[2..])]).collect();
     let number = |x: [u64; 2]| u128::from(x[1]) << 64 | u128::from(x[0]);
-    let expected: Vec<[u64; 2]> = (0..8)
-        .map(|i| {
-            let (a, b) = (x[i], x[(i + 1) % 8]);
-            let product = u128::from(a[0]) * u128::from(b[0]);
-            let result = number(a).wrapping_add(number(b)) ^ product;
-            [result as u64, (result >> 64) as u64]
-        })
-        .collect();
-    check!(source, Grid::new(1, 8), x, [[0_u64; 2]; 8], expected);
+    let expected = (0..8).map(|i| {
+        let (a, b) = (x[i], x[(i + 1) % 8]);
+        let product = u128::from(a[0]) * u128::from(b[0]);
+        let result = number(a).wrapping_add(number(b)) ^ product;
+        [result as u64, (result >> 64) as u64]
+    });
+    case(text, Grid::new(1, 8), &x, expected)
 }

@@ -2,21 +2,24 @@
 
 use resident::Grid;
 
-use crate::{check, floats, ints, words};
+use crate::{Case, case, case_with, floats, ints, words};
 
-#[test]
-fn sparse_rows_times_a_vector() {
-    let source = r#"
+cases! {
+    sparse_rows_times_a_vector, breadth_first_levels, connected_components_by_pointer_jumping,
+    list_ranking, shortest_paths_between_all_pairs, edit_distance_along_diagonals, knapsack_by_rows,
+    game_of_life, nearest_centre_of_each_point, ways_to_place_queens
+}
+
+fn sparse_rows_times_a_vector() -> Case {
+    let text = r#"
         // Row starts, columns, then values: rows have 1, 2, 3, 0, 1, ... elements.
-        extern "C" __global__ void run(const int *in, int *out, int n) {
-            int rows = in[0], row = blockIdx.x * blockDim.x + threadIdx.x;
-            if (row >= rows) return;
-            const int *starts = in + 1, *columns = starts + rows + 1,
-                *values = columns + starts[rows];
-            int sum = 0;
-            for (int k = starts[row]; k < starts[row + 1]; ++k) sum += values[k] * (columns[k] + 1);
-            out[row] = sum;
-        }
+        int rows = in[0], row = blockIdx.x * blockDim.x + threadIdx.x;
+        if (row >= rows) return;
+        const int *starts = in + 1, *columns = starts + rows + 1,
+            *values = columns + starts[rows];
+        int sum = 0;
+        for (int k = starts[row]; k < starts[row + 1]; ++k) sum += values[k] * (columns[k] + 1);
+        out[row] = sum;
     "#;
     let rows = 40;
     let lengths = (0..rows).map(|row| (row + 1) % 4);
@@ -34,33 +37,30 @@ fn sparse_rows_times_a_vector() {
         .map(|row| (row[0] as usize..row[1] as usize).map(|k| values[k] * (columns[k] + 1)).sum())
         .collect();
     let x = [vec![rows], starts, columns, values].concat();
-    check!(source, Grid::new(2, 32), x, [0; 40], expected);
+    case(text, Grid::new(2, 32), &x, expected)
 }
 
-#[test]
-fn breadth_first_levels() {
-    let source = r#"
+fn breadth_first_levels() -> Case {
+    let text = r#"
         // Vertex v has edges to 2 v + 1 and 3 v + 1.
-        extern "C" __global__ void run(const int *in, int *out, int n) {
-            __shared__ int changed;
-            int v = threadIdx.x;
-            out[v] = v == in[0] ? 0 : -1;
+        __shared__ int changed;
+        int v = threadIdx.x;
+        out[v] = v == in[0] ? 0 : -1;
+        __syncthreads();
+        for (int level = 0;; ++level) {
+            if (v == 0) changed = 0;
             __syncthreads();
-            for (int level = 0;; ++level) {
-                if (v == 0) changed = 0;
-                __syncthreads();
-                // Another thread may set it meanwhile.
-                if (atomicAdd(&out[v], 0) == level) {
-                    int edges[2] = {2 * v + 1, 3 * v + 1};
-                    for (int w : edges)
-                        if (w < blockDim.x && atomicCAS(&out[w], -1,
-                            level + 1) == -1) atomicExch(&changed, 1);
-                }
-                __syncthreads();
-                int is_on = atomicAdd(&changed, 0);
-                __syncthreads();
-                if (!is_on) break;
+            // Another thread may set it meanwhile.
+            if (atomicAdd(&out[v], 0) == level) {
+                int edges[2] = {2 * v + 1, 3 * v + 1};
+                for (int w : edges)
+                    if (w < blockDim.x && atomicCAS(&out[w], -1,
+                        level + 1) == -1) atomicExch(&changed, 1);
             }
+            __syncthreads();
+            int is_on = atomicAdd(&changed, 0);
+            __syncthreads();
+            if (!is_on) break;
         }
     "#;
     let mut levels = vec![-1; 64];
@@ -76,31 +76,28 @@ fn breadth_first_levels() {
             }
         }
     }
-    check!(source, Grid::new(1, 64), [0], [7; 64], levels);
+    case_with(text, Grid::new(1, 64), &[0], &[7; 64], levels)
 }
 
-#[test]
-fn connected_components_by_pointer_jumping() {
-    let source = r#"
-        extern "C" __global__ void run(const int *in, int *out, int n) {
-            __shared__ int parent[64];
-            int v = threadIdx.x;
-            parent[v] = v;
+fn connected_components_by_pointer_jumping() -> Case {
+    let text = r#"
+        __shared__ int parent[64];
+        int v = threadIdx.x;
+        parent[v] = v;
+        __syncthreads();
+        for (int round = 0; round < 64; ++round) {
+            // Edge v: from v to in[v].
+            int a = parent[v], b = parent[in[v]];
             __syncthreads();
-            for (int round = 0; round < 64; ++round) {
-                // Edge v: from v to in[v].
-                int a = parent[v], b = parent[in[v]];
-                __syncthreads();
-                if (a < b) atomicMin(&parent[b], a);
-                if (b < a) atomicMin(&parent[a], b);
-                __syncthreads();
-                int p = parent[v], root = parent[p];
-                __syncthreads();
-                parent[v] = root;
-                __syncthreads();
-            }
-            out[v] = parent[v];
+            if (a < b) atomicMin(&parent[b], a);
+            if (b < a) atomicMin(&parent[a], b);
+            __syncthreads();
+            int p = parent[v], root = parent[p];
+            __syncthreads();
+            parent[v] = root;
+            __syncthreads();
         }
+        out[v] = parent[v];
     "#;
     let x: Vec<i32> = (0..64).map(|v| if v % 5 == 4 { v } else { (v + 5) % 60 }).collect();
     let mut expected: Vec<i32> = (0..64).collect();
@@ -111,50 +108,44 @@ fn connected_components_by_pointer_jumping() {
             expected[x[v] as usize] = least;
         }
     }
-    check!(source, Grid::new(1, 64), x, [0; 64], expected);
+    case(text, Grid::new(1, 64), &x, expected)
 }
 
-#[test]
-fn list_ranking() {
-    let source = r#"
-        extern "C" __global__ void run(const int *in, int *out, int n) {
-            __shared__ int next[64], rank[64];
-            int i = threadIdx.x;
-            next[i] = in[i];
-            rank[i] = in[i] == i ? 0 : 1;
-            for (int round = 0; round < 6; ++round) {
-                __syncthreads();
-                int more = rank[next[i]], after = next[next[i]];
-                __syncthreads();
-                rank[i] += more;
-                next[i] = after;
-            }
-            out[i] = rank[i];
+fn list_ranking() -> Case {
+    let text = r#"
+        __shared__ int next[64], rank[64];
+        int i = threadIdx.x;
+        next[i] = in[i];
+        rank[i] = in[i] == i ? 0 : 1;
+        for (int round = 0; round < 6; ++round) {
+            __syncthreads();
+            int more = rank[next[i]], after = next[next[i]];
+            __syncthreads();
+            rank[i] += more;
+            next[i] = after;
         }
+        out[i] = rank[i];
     "#;
     // 0 -> 7 -> 14 -> ... (mod 64), to the last.
     let last = 63 * 7 % 64;
     let x: Vec<i32> = (0..64).map(|i| if i == last { i } else { (i + 7) % 64 }).collect();
     let mut expected = vec![0; 64];
     (0..64).for_each(|step| expected[step * 7 % 64] = 63 - step as i32);
-    check!(source, Grid::new(1, 64), x, [0; 64], expected);
+    case(text, Grid::new(1, 64), &x, expected)
 }
 
-#[test]
-fn shortest_paths_between_all_pairs() {
-    let source = r#"
-        extern "C" __global__ void run(const int *in, int *out, int n) {
-            __shared__ int d[16][16];
-            int i = threadIdx.y, j = threadIdx.x;
-            d[i][j] = in[i * 16 + j];
-            for (int k = 0; k < 16; ++k) {
-                __syncthreads();
-                int through = d[i][k] + d[k][j];
-                __syncthreads();
-                if (through < d[i][j]) d[i][j] = through;
-            }
-            out[i * 16 + j] = d[i][j];
+fn shortest_paths_between_all_pairs() -> Case {
+    let text = r#"
+        __shared__ int d[16][16];
+        int i = threadIdx.y, j = threadIdx.x;
+        d[i][j] = in[i * 16 + j];
+        for (int k = 0; k < 16; ++k) {
+            __syncthreads();
+            int through = d[i][k] + d[k][j];
+            __syncthreads();
+            if (through < d[i][j]) d[i][j] = through;
         }
+        out[i * 16 + j] = d[i][j];
     "#;
     let x: Vec<i32> = words(256)
         .iter()
@@ -167,28 +158,25 @@ fn shortest_paths_between_all_pairs() {
             d[n] = d[n].min(d[n / 16 * 16 + k] + d[k * 16 + n % 16]);
         }
     }
-    check!(source, Grid::new(1, (16, 16)), x, [0; 256], d);
+    case(text, Grid::new(1, (16, 16)), &x, d)
 }
 
-#[test]
-fn edit_distance_along_diagonals() {
-    let source = r#"
-        extern "C" __global__ void run(const int *in, int *out, int n) {
-            __shared__ int d[33][33];
-            const int m = 32, *a = in, *b = in + m;
-            int t = threadIdx.x;
-            for (int k = t; k <= m; k += 32) d[k][0] = d[0][k] = k;
-            __syncthreads();
-            for (int diagonal = 2; diagonal <= 2 * m; ++diagonal) {
-                int i = t + 1, j = diagonal - i;
-                if (j >= 1 && j <= m) {
-                    int replaced = d[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
-                    d[i][j] = min(replaced, min(d[i - 1][j], d[i][j - 1]) + 1);
-                }
-                __syncthreads();
+fn edit_distance_along_diagonals() -> Case {
+    let text = r#"
+        __shared__ int d[33][33];
+        const int m = 32, *a = in, *b = in + m;
+        int t = threadIdx.x;
+        for (int k = t; k <= m; k += 32) d[k][0] = d[0][k] = k;
+        __syncthreads();
+        for (int diagonal = 2; diagonal <= 2 * m; ++diagonal) {
+            int i = t + 1, j = diagonal - i;
+            if (j >= 1 && j <= m) {
+                int replaced = d[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
+                d[i][j] = min(replaced, min(d[i - 1][j], d[i][j - 1]) + 1);
             }
-            if (t == 0) *out = d[m][m];
+            __syncthreads();
         }
+        if (t == 0) *out = d[m][m];
     "#;
     let x: Vec<i32> = words(64).iter().map(|x| (x % 4) as i32).collect();
     let mut row: Vec<i32> = (0..=32).collect();
@@ -200,25 +188,22 @@ fn edit_distance_along_diagonals() {
             row[j] = replaced.min(row[j].min(row[j - 1]) + 1);
         }
     }
-    check!(source, Grid::new(1, 32), x, [0], [row[32]]);
+    case(text, Grid::new(1, 32), &x, [row[32]])
 }
 
-#[test]
-fn knapsack_by_rows() {
-    let source = r#"
-        extern "C" __global__ void run(const int *in, int *out, int n) {
-            __shared__ int best[2][64];
-            int w = threadIdx.x, now = 0;
-            best[0][w] = 0;
-            for (int item = 0; item < n / 2; ++item) {
-                __syncthreads();
-                int weight = in[2 * item], value = in[2 * item + 1], own = best[now][w];
-                if (w >= weight) own = max(own, best[now][w - weight] + value);
-                now ^= 1;
-                best[now][w] = own;
-            }
-            out[w] = best[now][w];
+fn knapsack_by_rows() -> Case {
+    let text = r#"
+        __shared__ int best[2][64];
+        int w = threadIdx.x, now = 0;
+        best[0][w] = 0;
+        for (int item = 0; item < n / 2; ++item) {
+            __syncthreads();
+            int weight = in[2 * item], value = in[2 * item + 1], own = best[now][w];
+            if (w >= weight) own = max(own, best[now][w - weight] + value);
+            now ^= 1;
+            best[now][w] = own;
         }
+        out[w] = best[now][w];
     "#;
     let x: Vec<i32> = words(24).iter().map(|x| (x % 20) as i32 + 1).collect();
     let mut best = vec![0; 64];
@@ -227,32 +212,29 @@ fn knapsack_by_rows() {
             best[w] = best[w].max(best[w - item[0] as usize] + item[1]);
         }
     }
-    check!(source, Grid::new(1, 64), x, [0; 64], best);
+    case(text, Grid::new(1, 64), &x, best)
 }
 
-#[test]
-fn game_of_life() {
-    let source = r#"
+fn game_of_life() -> Case {
+    let text = r#"
         #define W 32
-        extern "C" __global__ void run(const unsigned *in, unsigned *out, int n) {
-            // A row is a word.
-            __shared__ unsigned rows[2][W];
-            int r = threadIdx.x;
-            rows[0][r] = in[r];
-            for (int step = 0; step < 10; ++step) {
-                __syncthreads();
-                unsigned now = rows[step & 1][r], next = 0;
-                unsigned up = rows[step & 1][(r + W - 1) % W], down = rows[step & 1][(r + 1) % W];
-                for (int c = 0; c < W; ++c) {
-                    auto three = [&](unsigned row) { return __popc(__funnelshift_r(row, row,
-                        (c + 31) % 32) & 7); };
-                    int alive = three(up) + three(now) + three(down), self = now >> c & 1;
-                    next |= (unsigned)(alive == 3 || (self && alive == 4)) << c;
-                }
-                rows[~step & 1][r] = next;
+        // A row is a word.
+        __shared__ unsigned rows[2][W];
+        int r = threadIdx.x;
+        rows[0][r] = in[r];
+        for (int step = 0; step < 10; ++step) {
+            __syncthreads();
+            unsigned now = rows[step & 1][r], next = 0;
+            unsigned up = rows[step & 1][(r + W - 1) % W], down = rows[step & 1][(r + 1) % W];
+            for (int c = 0; c < W; ++c) {
+                auto three = [&](unsigned row) { return __popc(__funnelshift_r(row, row,
+                    (c + 31) % 32) & 7); };
+                int alive = three(up) + three(now) + three(down), self = now >> c & 1;
+                next |= (unsigned)(alive == 3 || (self && alive == 4)) << c;
             }
-            out[r] = rows[0][r];
+            rows[~step & 1][r] = next;
         }
+        out[r] = rows[0][r];
     "#;
     let x = words(32);
     let mut rows = x.clone();
@@ -266,40 +248,35 @@ fn game_of_life() {
         };
         rows = (0..32).map(next).collect();
     }
-    check!(source, Grid::new(1, 32), x, [0_u32; 32], rows);
+    case(text, Grid::new(1, 32), &x, rows)
 }
 
-#[test]
-fn nearest_centre_of_each_point() {
-    let source = r#"
-        extern "C" __global__ void run(const float2 *in, int *out, int n) {
-            __shared__ float2 centres[4];
-            int i = blockIdx.x * blockDim.x + threadIdx.x;
-            if (threadIdx.x < 4) centres[threadIdx.x] = in[threadIdx.x];
-            __syncthreads();
-            if (i >= n) return;
-            int best = 0;
-            float least = 1e30f;
-            for (int k = 0; k < 4; ++k) {
-                float dx = in[i].x - centres[k].x, dy = in[i].y - centres[k].y,
-                    d = dx * dx + dy * dy;
-                if (d < least) { least = d; best = k; }
-            }
-            out[i] = best;
+fn nearest_centre_of_each_point() -> Case {
+    let text = r#"
+        __shared__ float2 centres[4];
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        if (threadIdx.x < 4) centres[threadIdx.x] = in[threadIdx.x];
+        __syncthreads();
+        if (i >= n) return;
+        int best = 0;
+        float least = 1e30f;
+        for (int k = 0; k < 4; ++k) {
+            float dx = in[i].x - centres[k].x, dy = in[i].y - centres[k].y,
+                d = dx * dx + dy * dy;
+            if (d < least) { least = d; best = k; }
         }
+        out[i] = best;
     "#;
     let x: Vec<[f32; 2]> = floats(160).chunks(2).map(|x| [x[0], x[1]]).collect();
     let nearest = |p: &[f32; 2]| {
         let distance = |k: usize| (p[0] - x[k][0]).powi(2) + (p[1] - x[k][1]).powi(2);
         (0..4).min_by(|a, b| distance(*a).total_cmp(&distance(*b))).expect("some") as i32
     };
-    let expected: Vec<i32> = x.iter().map(nearest).collect();
-    check!(source, Grid::new(3, 32), x, [0; 80], expected);
+    case(text, Grid::new(3, 32), &x, x.iter().map(nearest))
 }
 
-#[test]
-fn ways_to_place_queens() {
-    let source = r#"
+fn ways_to_place_queens() -> Case {
+    let text = r#"
         __device__ int ways(unsigned all, unsigned columns, unsigned left, unsigned right) {
             if (columns == all) return 1;
             int count = 0;
@@ -315,5 +292,5 @@ fn ways_to_place_queens() {
             out[threadIdx.x] = ways((1u << size) - 1, 0, 0, 0);
         }
     "#;
-    check!(source, Grid::new(1, 6), [1, 4, 5, 6, 7, 8], [0; 6], [1, 2, 10, 4, 40, 92]);
+    case(text, Grid::new(1, 6), &[1, 4, 5, 6, 7, 8], [1, 2, 10, 4, 40, 92])
 }

@@ -3,129 +3,113 @@
 use half::{bf16, f16};
 use resident::Grid;
 
-use crate::{check, floats};
+use crate::{Case, case, floats};
+
+cases! {
+    halves_become_floats_and_back, pairs_of_halves_are_added_and_multiplied,
+    sum_of_halves_in_a_float, halves_in_shared_memory, products_of_halves_are_fused,
+    numbers_with_eight_bits_of_fraction, softmax_of_rows_without_its_exponential
+}
 
 fn halves(count: usize) -> Vec<f16> {
     floats(count).iter().map(|x| f16::from_f32(*x)).collect()
 }
 
-#[test]
-fn halves_become_floats_and_back() {
-    let source = r#"
+fn halves_become_floats_and_back() -> Case {
+    let text = r#"
         #include <cuda_fp16.h>
-        extern "C" __global__ void run(const __half *in, __half *out, int n) {
-            int i = threadIdx.x;
-            float x = __half2float(in[i]);
-            out[i] = __float2half(x * x + 0.125f);
-        }
+        int i = threadIdx.x;
+        float x = __half2float(in[i]);
+        out[i] = __float2half(x * x + 0.125f);
     "#;
     let x = halves(64);
     let value = |x: &f16| f16::from_f32(x.to_f32() * x.to_f32() + 0.125);
-    let expected: Vec<f16> = x.iter().map(value).collect();
-    check!(source, Grid::new(1, 64), x, [f16::ZERO; 64], expected);
+    case(text, Grid::new(1, 64), &x, x.iter().map(value))
 }
 
-#[test]
-fn pairs_of_halves_are_added_and_multiplied() {
-    let source = r#"
+fn pairs_of_halves_are_added_and_multiplied() -> Case {
+    let text = r#"
         #include <cuda_fp16.h>
-        extern "C" __global__ void run(const __half2 *in, __half2 *out, int n) {
-            __half2 x = in[threadIdx.x], two = __float2half2_rn(2.0f);
-            __half2 y = __hmul2(x, two);
-            out[threadIdx.x] = __halves2half2(__hadd(__low2half(y), __high2half(x)),
-                __hneg(__high2half(y)));
-        }
+        __half2 x = in[threadIdx.x], two = __float2half2_rn(2.0f);
+        __half2 y = __hmul2(x, two);
+        out[threadIdx.x] = __halves2half2(__hadd(__low2half(y), __high2half(x)),
+            __hneg(__high2half(y)));
     "#;
     let x: Vec<[u16; 2]> = halves(64).chunks(2).map(|x| [x[0].to_bits(), x[1].to_bits()]).collect();
     let value = |x: &[u16; 2]| {
         let [a, b] = x.map(|bits| f16::from_bits(bits).to_f32());
         [f16::from_f32(2.0 * a + b).to_bits(), f16::from_f32(-(2.0 * b)).to_bits()]
     };
-    let expected: Vec<[u16; 2]> = x.iter().map(value).collect();
-    check!(source, Grid::new(1, 32), x, [[0_u16; 2]; 32], expected);
+    case(text, Grid::new(1, 32), &x, x.iter().map(value))
 }
 
-#[test]
-fn sum_of_halves_in_a_float() {
-    let source = r#"
+fn sum_of_halves_in_a_float() -> Case {
+    let text = r#"
         #include <cuda_fp16.h>
-        extern "C" __global__ void run(const __half *in, float *out, int n) {
-            float sum = 0;
-            for (int i = threadIdx.x; i < n; i += 32) sum += __half2float(in[i]);
-            for (int s = 16; s > 0; s /= 2) sum += __shfl_down_sync(0xffffffff, sum, s);
-            if (threadIdx.x == 0) *out = sum;
-        }
+        float sum = 0;
+        for (int i = threadIdx.x; i < n; i += 32) sum += __half2float(in[i]);
+        for (int s = 16; s > 0; s /= 2) sum += __shfl_down_sync(0xffffffff, sum, s);
+        if (threadIdx.x == 0) *out = sum;
     "#;
     let x = halves(200);
     let sum = x.iter().map(|x| x.to_f32()).sum::<f32>();
-    check!(source, Grid::new(1, 32), x, [0.0_f32], [sum]);
+    case(text, Grid::new(1, 32), &x, [sum])
 }
 
-#[test]
-fn halves_in_shared_memory() {
-    let source = r#"
+fn halves_in_shared_memory() -> Case {
+    let text = r#"
         #include <cuda_fp16.h>
-        extern "C" __global__ void run(const __half *in, __half *out, int n) {
-            __shared__ __half tile[64];
-            tile[threadIdx.x] = in[threadIdx.x];
-            __syncthreads();
-            __half a = tile[63 - threadIdx.x], b = tile[threadIdx.x];
-            out[threadIdx.x] = __hgt(a, b) ? a : b;
-        }
+        __shared__ __half tile[64];
+        tile[threadIdx.x] = in[threadIdx.x];
+        __syncthreads();
+        __half a = tile[63 - threadIdx.x], b = tile[threadIdx.x];
+        out[threadIdx.x] = __hgt(a, b) ? a : b;
     "#;
     let x = halves(64);
-    let expected: Vec<f16> =
-        (0..64).map(|i| if x[63 - i] > x[i] { x[63 - i] } else { x[i] }).collect();
-    check!(source, Grid::new(1, 64), x, [f16::ZERO; 64], expected);
+    case(
+        text,
+        Grid::new(1, 64),
+        &x,
+        (0..64).map(|i| if x[63 - i] > x[i] { x[63 - i] } else { x[i] }),
+    )
 }
 
-#[test]
-fn products_of_halves_are_fused() {
-    let source = r#"
+fn products_of_halves_are_fused() -> Case {
+    let text = r#"
         #include <cuda_fp16.h>
-        extern "C" __global__ void run(const __half *in, __half *out, int n) {
-            __half x = in[threadIdx.x], sum = __float2half(0.0f);
-            for (int k = 0; k < 3; ++k) sum = __hfma(x, in[k], sum);
-            out[threadIdx.x] = sum;
-        }
+        __half x = in[threadIdx.x], sum = __float2half(0.0f);
+        for (int k = 0; k < 3; ++k) sum = __hfma(x, in[k], sum);
+        out[threadIdx.x] = sum;
     "#;
     let x: Vec<f16> = floats(32).iter().map(|x| f16::from_f32(x / 4.0)).collect();
     let value = |own: &f16| {
         (0..3).fold(f16::ZERO, |sum, k| f16::from_f32(own.to_f32() * x[k].to_f32() + sum.to_f32()))
     };
-    let expected: Vec<f16> = x.iter().map(value).collect();
-    check!(source, Grid::new(1, 32), x, [f16::ZERO; 32], expected);
+    case(text, Grid::new(1, 32), &x, x.iter().map(value))
 }
 
-#[test]
-fn numbers_with_eight_bits_of_fraction() {
-    let source = r#"
+fn numbers_with_eight_bits_of_fraction() -> Case {
+    let text = r#"
         #include <cuda_bf16.h>
-        extern "C" __global__ void run(const float *in, __nv_bfloat16 *out, int n) {
-            __nv_bfloat16 x = __float2bfloat16(in[threadIdx.x] * 1.01f);
-            out[threadIdx.x] = __hadd(x, __float2bfloat16(1.0f));
-        }
+        __nv_bfloat16 x = __float2bfloat16(in[threadIdx.x] * 1.01f);
+        out[threadIdx.x] = __hadd(x, __float2bfloat16(1.0f));
     "#;
     let x = floats(64);
     let value = |x: &f32| bf16::from_f32(bf16::from_f32(x * 1.01).to_f32() + 1.0);
-    let expected: Vec<bf16> = x.iter().map(value).collect();
-    check!(source, Grid::new(1, 64), x, [bf16::ZERO; 64], expected);
+    case(text, Grid::new(1, 64), &x, x.iter().map(value))
 }
 
-#[test]
-fn softmax_of_rows_without_its_exponential() {
-    let source = r#"
+fn softmax_of_rows_without_its_exponential() -> Case {
+    let text = r#"
         #include <cuda_fp16.h>
         // Powers of two in place of the exponential, so that the result is exact.
-        extern "C" __global__ void run(const __half *in, float *out, int n) {
-            int lane = threadIdx.x;
-            float x = floorf(__half2float(in[blockIdx.x * 32 + lane])), largest = x;
-            for (int s = 16; s > 0; s /= 2) largest = fmaxf(largest, __shfl_xor_sync(~0u,
-                largest, s));
-            float y = ldexpf(1.0f, (int)(x - largest)), sum = y;
-            for (int s = 16; s > 0; s /= 2) sum += __shfl_xor_sync(~0u, sum, s);
-            out[blockIdx.x * 32 + lane] = y / sum;
-        }
+        int lane = threadIdx.x;
+        float x = floorf(__half2float(in[blockIdx.x * 32 + lane])), largest = x;
+        for (int s = 16; s > 0; s /= 2) largest = fmaxf(largest, __shfl_xor_sync(~0u,
+            largest, s));
+        float y = ldexpf(1.0f, (int)(x - largest)), sum = y;
+        for (int s = 16; s > 0; s /= 2) sum += __shfl_xor_sync(~0u, sum, s);
+        out[blockIdx.x * 32 + lane] = y / sum;
     "#;
     let x: Vec<f16> = floats(96).iter().map(|x| f16::from_f32(x / 2.0)).collect();
     let row = |row: &[f16]| {
@@ -135,6 +119,5 @@ fn softmax_of_rows_without_its_exponential() {
         let sum = powers.iter().sum::<f32>();
         powers.into_iter().map(|power| power / sum).collect::<Vec<_>>()
     };
-    let expected: Vec<f32> = x.chunks(32).flat_map(row).collect();
-    check!(source, Grid::new(3, 32), x, [0.0_f32; 96], expected);
+    case(text, Grid::new(3, 32), &x, x.chunks(32).flat_map(row))
 }

@@ -2,11 +2,19 @@
 
 use resident::Grid;
 
-use crate::{check, floats, ints, words};
+use crate::{Case, case, case_with, floats, ints, words};
 
-#[test]
-fn bits_of_floats_by_union_pointer_and_function() {
-    let source = r#"
+cases! {
+    bits_of_floats_by_union_pointer_and_function, fast_inverse_square_root,
+    structures_in_arrays_and_by_value, operations_as_template_parameters,
+    overloaded_operators_of_complex_numbers, recursion, functions_in_a_table,
+    a_machine_of_instructions, lambdas_and_loops_of_each_kind,
+    shared_memory_of_several_types_in_one_array, whole_numbers_wrap_shift_and_divide,
+    conversions_between_floats_and_whole_numbers, bit_fields_and_alignment
+}
+
+fn bits_of_floats_by_union_pointer_and_function() -> Case {
+    let text = r#"
         union Word { float f; unsigned u; struct { unsigned short low, high; } part;
             unsigned char bytes[4]; };
         extern "C" __global__ void run(const float *in, unsigned *out, int n) {
@@ -24,20 +32,16 @@ fn bits_of_floats_by_union_pointer_and_function() {
         let exponent = (bits >> 23 & 0xff).wrapping_sub(127);
         exponent.wrapping_mul(65536).wrapping_add(bits >> 16).wrapping_add(bits >> 24)
     };
-    let expected: Vec<u32> = x.iter().map(value).collect();
-    check!(source, Grid::new(1, 40), x, [0_u32; 40], expected);
+    case(text, Grid::new(1, 40), &x, x.iter().map(value))
 }
 
-#[test]
-fn fast_inverse_square_root() {
-    let source = r#"
-        extern "C" __global__ void run(const float *in, float *out, int n) {
-            float x = fabsf(in[threadIdx.x]) + 1, half = 0.5f * x;
-            int i = *(int *)&x;
-            i = 0x5f3759df - (i >> 1);
-            x = *(float *)&i;
-            out[threadIdx.x] = x * (1.5f - half * x * x);
-        }
+fn fast_inverse_square_root() -> Case {
+    let text = r#"
+        float x = fabsf(in[threadIdx.x]) + 1, half = 0.5f * x;
+        int i = *(int *)&x;
+        i = 0x5f3759df - (i >> 1);
+        x = *(float *)&i;
+        out[threadIdx.x] = x * (1.5f - half * x * x);
     "#;
     let x = floats(32);
     let root = |x: &f32| {
@@ -45,13 +49,11 @@ fn fast_inverse_square_root() {
         let guess = f32::from_bits(0x5f37_59df - (x.to_bits() >> 1));
         guess * (1.5 - 0.5 * x * guess * guess)
     };
-    let expected: Vec<f32> = x.iter().map(root).collect();
-    check!(source, Grid::new(1, 32), x, [0.0_f32; 32], expected);
+    case(text, Grid::new(1, 32), &x, x.iter().map(root))
 }
 
-#[test]
-fn structures_in_arrays_and_by_value() {
-    let source = r#"
+fn structures_in_arrays_and_by_value() -> Case {
+    let text = r#"
         struct Body { float3 at; int mass; };
         struct Box { float low[3], high[3]; int count; };
         __device__ Box extended(Box box, Body b) {
@@ -83,12 +85,11 @@ fn structures_in_arrays_and_by_value() {
         }
         expected.push(10.0);
     }
-    check!(source, Grid::new(1, 6), x, [0.0_f32; 24], expected);
+    case(text, Grid::new(1, 6), &x, expected)
 }
 
-#[test]
-fn operations_as_template_parameters() {
-    let source = r#"
+fn operations_as_template_parameters() -> Case {
+    let text = r#"
         struct Add { static __device__ int of(int a, int b) { return a + b;
             } static const int unit = 0; };
         struct Max { static __device__ int of(int a, int b) { return a > b ? a : b;
@@ -113,13 +114,11 @@ fn operations_as_template_parameters() {
         1 => part.iter().sum(),
         _ => *part.iter().max().expect("some"),
     };
-    let expected: Vec<i32> = x.chunks(7).enumerate().map(folded).collect();
-    check!(source, Grid::new(1, 12), x, [0; 12], expected);
+    case(text, Grid::new(1, 12), &x, x.chunks(7).enumerate().map(folded))
 }
 
-#[test]
-fn overloaded_operators_of_complex_numbers() {
-    let source = r#"
+fn overloaded_operators_of_complex_numbers() -> Case {
+    let text = r#"
         struct Complex {
             float re, im;
             __host__ __device__ Complex(float r = 0, float i = 0) : re(r), im(i) {}
@@ -147,13 +146,11 @@ fn overloaded_operators_of_complex_numbers() {
             })
             .count() as i32
     };
-    let expected: Vec<i32> = (0..384).map(steps).collect();
-    check!(source, Grid::new(1, (24, 16)), [-2.0_f32, -1.0], [0; 384], expected);
+    case(text, Grid::new(1, (24, 16)), &[-2.0_f32, -1.0], (0..384).map(steps))
 }
 
-#[test]
-fn recursion() {
-    let source = r#"
+fn recursion() -> Case {
+    let text = r#"
         __device__ int ackermann(int m, int n) {
             return m == 0 ? n + 1 : n == 0 ? ackermann(m - 1, 1) : ackermann(m - 1, ackermann(m,
                 n - 1));
@@ -172,13 +169,11 @@ fn recursion() {
         0..4 => 2 * i as i32 + 3,
         _ => divisor(x[i].abs(), x[i - 1].abs()),
     };
-    let expected: Vec<i32> = (0..32).map(value).collect();
-    check!(source, Grid::new(1, 32), x, [0; 32], expected);
+    case(text, Grid::new(1, 32), &x, (0..32).map(value))
 }
 
-#[test]
-fn functions_in_a_table() {
-    let source = r#"
+fn functions_in_a_table() -> Case {
+    let text = r#"
         typedef int (*Operation)(int, int);
         __device__ int add(int a, int b) { return a + b; }
         __device__ int subtract(int a, int b) { return a - b; }
@@ -191,13 +186,11 @@ fn functions_in_a_table() {
     "#;
     let x = ints(30);
     let value = |(x, i): (&i32, i32)| [x + i, x - i, x * i][i as usize % 3];
-    let expected: Vec<i32> = x.iter().zip(0..).map(value).collect();
-    check!(source, Grid::new(1, 30), x, [0; 30], expected);
+    case(text, Grid::new(1, 30), &x, x.iter().zip(0..).map(value))
 }
 
-#[test]
-fn a_machine_of_instructions() {
-    let source = r#"
+fn a_machine_of_instructions() -> Case {
+    let text = r#"
         enum Code { PUSH, ADD, MUL, NEG, DUP, SWAP, JUMP_IF, STOP };
         extern "C" __global__ void run(const int *in, int *out, int n) {
             int stack[8], top = 0, at = 0;
@@ -223,13 +216,11 @@ fn a_machine_of_instructions() {
         let least = if n <= 3 { n - 3 } else { (n - 1) % 3 - 2 };
         -(least * least)
     };
-    let expected: Vec<i32> = (0..20).map(value).collect();
-    check!(source, Grid::new(1, 20), program, [7; 20], expected);
+    case_with(text, Grid::new(1, 20), &program, &[7; 20], (0..20).map(value))
 }
 
-#[test]
-fn lambdas_and_loops_of_each_kind() {
-    let source = r#"
+fn lambdas_and_loops_of_each_kind() -> Case {
+    let text = r#"
         template <typename F> __device__ int count_if(const int *x, int n, F accepts) {
             int count = 0;
             for (int i = 0; i < n; ++i) {
@@ -255,45 +246,37 @@ fn lambdas_and_loops_of_each_kind() {
         let below = x.iter().filter(|x| **x < limit).count().min(20) as i32;
         100 * below + (limit.abs() + 1).ilog(3) as i32 + 1
     };
-    let expected: Vec<i32> = (0..16).map(value).collect();
-    check!(source, Grid::new(1, 16), x, [0; 16], expected);
+    case(text, Grid::new(1, 16), &x, (0..16).map(value))
 }
 
-#[test]
-fn shared_memory_of_several_types_in_one_array() {
-    let source = r#"
-        extern "C" __global__ void run(const int *in, int *out, int n) {
-            extern __shared__ unsigned char memory[];
-            double *sums = (double *)memory;
-            int *ints = (int *)(sums + 16);
-            short *shorts = (short *)&ints[16];
-            int t = threadIdx.x;
-            sums[t] = in[t] * 0.5;
-            ints[t] = in[t] * 2;
-            shorts[t] = in[t];
-            __syncthreads();
-            int o = 15 - t;
-            out[t] = (int)(sums[o] * 2) + ints[o] + shorts[o];
-        }
+fn shared_memory_of_several_types_in_one_array() -> Case {
+    let text = r#"
+        extern __shared__ unsigned char memory[];
+        double *sums = (double *)memory;
+        int *ints = (int *)(sums + 16);
+        short *shorts = (short *)&ints[16];
+        int t = threadIdx.x;
+        sums[t] = in[t] * 0.5;
+        ints[t] = in[t] * 2;
+        shorts[t] = in[t];
+        __syncthreads();
+        int o = 15 - t;
+        out[t] = (int)(sums[o] * 2) + ints[o] + shorts[o];
     "#;
     let x = ints(16);
-    let expected: Vec<i32> = x.iter().rev().map(|x| 4 * x).collect();
-    check!(source, Grid::new(1, 16).shared_bytes(16 * 14), x, [0; 16], expected);
+    case(text, Grid::new(1, 16).shared_bytes(16 * 14), &x, x.iter().rev().map(|x| 4 * x))
 }
 
-#[test]
-fn whole_numbers_wrap_shift_and_divide() {
-    let source = r#"
-        extern "C" __global__ void run(const int *in, int *out, int n) {
-            int i = threadIdx.x, x = in[i], y = in[(i + 3) % n];
-            unsigned u = x;
-            short narrow = (short)(x * 1000);
-            signed char byte = (signed char)x;
-            long long wide = (long long)x * y * 1000003;
-            int r = (x << 5) ^ (x >> 3) ^ (int)(u >> 3) ^ narrow ^ byte;
-            if (y != 0) r += x / y * 7 + x % y;
-            out[i] = r ^ (int)(wide >> 16) ^ (int)(u * 2654435761u);
-        }
+fn whole_numbers_wrap_shift_and_divide() -> Case {
+    let text = r#"
+        int i = threadIdx.x, x = in[i], y = in[(i + 3) % n];
+        unsigned u = x;
+        short narrow = (short)(x * 1000);
+        signed char byte = (signed char)x;
+        long long wide = (long long)x * y * 1000003;
+        int r = (x << 5) ^ (x >> 3) ^ (int)(u >> 3) ^ narrow ^ byte;
+        if (y != 0) r += x / y * 7 + x % y;
+        out[i] = r ^ (int)(wide >> 16) ^ (int)(u * 2654435761u);
     "#;
     let x = ints(60);
     let value = |i: usize| {
@@ -307,25 +290,21 @@ fn whole_numbers_wrap_shift_and_divide() {
         }
         r ^ (wide >> 16) as i32 ^ (x as u32).wrapping_mul(2_654_435_761) as i32
     };
-    let expected: Vec<i32> = (0..60).map(value).collect();
-    check!(source, Grid::new(1, 60), x, [0; 60], expected);
+    case(text, Grid::new(1, 60), &x, (0..60).map(value))
 }
 
-#[test]
-fn conversions_between_floats_and_whole_numbers() {
-    let source = r#"
-        extern "C" __global__ void run(const float *in, int *out, int n) {
-            float x = in[threadIdx.x];
-            int *o = out + 8 * threadIdx.x;
-            o[0] = (int)x;
-            o[1] = __float2int_rn(x);
-            o[2] = __float2int_rd(x);
-            o[3] = __float2int_ru(x);
-            o[4] = (int)rintf(x) + 100 * (int)roundf(x);
-            o[5] = (int)(unsigned char)(int)fabsf(x * 30);
-            o[6] = (int)__double2ll_rz((double)x * 1e6);
-            o[7] = __float_as_int((float)(int)(x * 8));
-        }
+fn conversions_between_floats_and_whole_numbers() -> Case {
+    let text = r#"
+        float x = in[threadIdx.x];
+        int *o = out + 8 * threadIdx.x;
+        o[0] = (int)x;
+        o[1] = __float2int_rn(x);
+        o[2] = __float2int_rd(x);
+        o[3] = __float2int_ru(x);
+        o[4] = (int)rintf(x) + 100 * (int)roundf(x);
+        o[5] = (int)(unsigned char)(int)fabsf(x * 30);
+        o[6] = (int)__double2ll_rz((double)x * 1e6);
+        o[7] = __float_as_int((float)(int)(x * 8));
     "#;
     let x = floats(40);
     let values = |x: &f32| {
@@ -340,13 +319,11 @@ fn conversions_between_floats_and_whole_numbers() {
             ((x * 8.0) as i32 as f32).to_bits() as i32,
         ]
     };
-    let expected: Vec<i32> = x.iter().flat_map(values).collect();
-    check!(source, Grid::new(1, 40), x, [0; 320], expected);
+    case(text, Grid::new(1, 40), &x, x.iter().flat_map(values))
 }
 
-#[test]
-fn bit_fields_and_alignment() {
-    let source = r#"
+fn bit_fields_and_alignment() -> Case {
+    let text = r#"
         struct Packed { unsigned a : 5, b : 11; int c : 16; };
         struct __align__(16) Wide { unsigned char tag; double value; };
         extern "C" __global__ void run(const unsigned *in, int *out, int n) {
@@ -362,6 +339,5 @@ fn bit_fields_and_alignment() {
         let b = if i % 2 == 1 { (x >> 5 & 0x7ff) as i32 } else { 0 };
         (x & 31) as i32 + 100 * b + (*x as i32 >> 16) + 10_000_000
     };
-    let expected: Vec<i32> = x.iter().enumerate().map(value).collect();
-    check!(source, Grid::new(1, 32), x, [0; 32], expected);
+    case(text, Grid::new(1, 32), &x, x.iter().enumerate().map(value))
 }

@@ -4,63 +4,68 @@ use std::cmp::Ordering;
 
 use resident::Grid;
 
-use crate::{check, floats, ints, words};
+use crate::{Case, case, case_with, floats, ints, words};
 
-#[test]
-fn scaled_sum_of_vectors() {
-    let source = r#"
-        extern "C" __global__ void run(const float *in, float *out, int n) {
-            for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += blockDim.x * gridDim.x)
-                out[i] = 2.5f * in[i] + out[i];
-        }
-    "#;
-    let (x, y) = (floats(200), floats(400));
-    let expected: Vec<f32> = x.iter().zip(&y[200..]).map(|(x, y)| 2.5 * x + y).collect();
-    check!(source, Grid::new(2, 32), x, y[200..], expected);
+cases! {
+    scaled_sum_of_vectors, polynomial_by_horner_with_fused_steps,
+    forces_between_all_bodies_in_tiles, transform_of_walsh_and_hadamard,
+    fourier_transform_modulo_a_prime, butterflies_of_complex_numbers, pi_by_points_in_a_circle,
+    random_walks, systems_of_three_diagonals, iterations_of_jacobi, elimination_of_small_matrices,
+    compensated_sums, directed_rounding_for_intervals, directed_rounding_of_doubles,
+    directed_rounding_at_the_ends, least_squares_and_distances, sieve_of_primes,
+    powers_modulo_a_number
 }
 
-#[test]
-fn polynomial_by_horner_with_fused_steps() {
-    let source = r#"
-        extern "C" __global__ void run(const float *in, float *out, int n) {
-            float x = in[threadIdx.x];
-            const float c[] = {1.5f, -2.0f, 0.25f, 3.0f};
-            float sum = c[3];
-            #pragma unroll
-            for (int k = 2; k >= 0; --k) sum = fmaf(sum, x, c[k]);
-            out[threadIdx.x] = sum;
-        }
+fn scaled_sum_of_vectors() -> Case {
+    let text = r#"
+        for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += blockDim.x * gridDim.x)
+            out[i] = 2.5f * in[i] + out[i];
+    "#;
+    let (x, y) = (floats(200), floats(400));
+    case_with(
+        text,
+        Grid::new(2, 32),
+        &x,
+        &y[200..],
+        x.iter().zip(&y[200..]).map(|(x, y)| 2.5 * x + y),
+    )
+}
+
+fn polynomial_by_horner_with_fused_steps() -> Case {
+    let text = r#"
+        float x = in[threadIdx.x];
+        const float c[] = {1.5f, -2.0f, 0.25f, 3.0f};
+        float sum = c[3];
+        #pragma unroll
+        for (int k = 2; k >= 0; --k) sum = fmaf(sum, x, c[k]);
+        out[threadIdx.x] = sum;
     "#;
     let x = floats(64);
     let value = |x: &f32| 3.0_f32.mul_add(*x, 0.25).mul_add(*x, -2.0).mul_add(*x, 1.5);
-    let expected: Vec<f32> = x.iter().map(value).collect();
-    check!(source, Grid::new(1, 64), x, [0.0_f32; 64], expected);
+    case(text, Grid::new(1, 64), &x, x.iter().map(value))
 }
 
-#[test]
-fn forces_between_all_bodies_in_tiles() {
-    let source = r#"
+fn forces_between_all_bodies_in_tiles() -> Case {
+    let text = r#"
         #define P 16
-        extern "C" __global__ void run(const float4 *in, float4 *out, int n) {
-            __shared__ float4 tile[P];
-            int i = blockIdx.x * P + threadIdx.x;
-            float4 own = in[i];
-            float3 force = {0, 0, 0};
-            for (int start = 0; start < n; start += P) {
-                tile[threadIdx.x] = in[start + threadIdx.x];
-                __syncthreads();
-                for (int k = 0; k < P; ++k) {
-                    float3 r = make_float3(tile[k].x - own.x, tile[k].y - own.y, tile[k].z - own.z);
-                    float d = r.x * r.x + r.y * r.y + r.z * r.z + 1.0f;
-                    float s = tile[k].w / (d * sqrtf(d));
-                    force.x += r.x * s;
-                    force.y += r.y * s;
-                    force.z += r.z * s;
-                }
-                __syncthreads();
+        __shared__ float4 tile[P];
+        int i = blockIdx.x * P + threadIdx.x;
+        float4 own = in[i];
+        float3 force = {0, 0, 0};
+        for (int start = 0; start < n; start += P) {
+            tile[threadIdx.x] = in[start + threadIdx.x];
+            __syncthreads();
+            for (int k = 0; k < P; ++k) {
+                float3 r = make_float3(tile[k].x - own.x, tile[k].y - own.y, tile[k].z - own.z);
+                float d = r.x * r.x + r.y * r.y + r.z * r.z + 1.0f;
+                float s = tile[k].w / (d * sqrtf(d));
+                force.x += r.x * s;
+                force.y += r.y * s;
+                force.z += r.z * s;
             }
-            out[i] = make_float4(force.x, force.y, force.z, 0);
+            __syncthreads();
         }
+        out[i] = make_float4(force.x, force.y, force.z, 0);
     "#;
     let x: Vec<[f32; 4]> = floats(128).chunks(4).map(|b| [b[0], b[1], b[2], b[3].abs()]).collect();
     let force = |own: &[f32; 4]| {
@@ -73,37 +78,32 @@ fn forces_between_all_bodies_in_tiles() {
         }
         force
     };
-    let expected: Vec<[f32; 4]> = x.iter().map(force).collect();
-    check!(source, Grid::new(2, 16), x, [[0.0_f32; 4]; 32], expected);
+    case(text, Grid::new(2, 16), &x, x.iter().map(force))
 }
 
-#[test]
-fn transform_of_walsh_and_hadamard() {
-    let source = r#"
-        extern "C" __global__ void run(const int *in, int *out, int n) {
-            __shared__ int s[64];
-            int t = threadIdx.x;
-            s[t] = in[t];
-            s[t + 32] = in[t + 32];
-            for (int stride = 32; stride > 0; stride >>= 1) {
-                __syncthreads();
-                int low = t & (stride - 1), i = ((t - low) << 1) + low;
-                int a = s[i], b = s[i + stride];
-                s[i] = a + b;
-                s[i + stride] = a - b;
-            }
+fn transform_of_walsh_and_hadamard() -> Case {
+    let text = r#"
+        __shared__ int s[64];
+        int t = threadIdx.x;
+        s[t] = in[t];
+        s[t + 32] = in[t + 32];
+        for (int stride = 32; stride > 0; stride >>= 1) {
             __syncthreads();
-            out[t] = s[t];
-            out[t + 32] = s[t + 32];
+            int low = t & (stride - 1), i = ((t - low) << 1) + low;
+            int a = s[i], b = s[i + stride];
+            s[i] = a + b;
+            s[i + stride] = a - b;
         }
+        __syncthreads();
+        out[t] = s[t];
+        out[t + 32] = s[t + 32];
     "#;
     let x = ints(64);
     let value = |i: usize| {
         let sign = |k: usize| if (i & k).count_ones() % 2 == 1 { -1 } else { 1 };
         x.iter().enumerate().map(|(k, x)| sign(k) * x).sum::<i32>()
     };
-    let expected: Vec<i32> = (0..64).map(value).collect();
-    check!(source, Grid::new(1, 32), x, [0; 64], expected);
+    case(text, Grid::new(1, 32), &x, (0..64).map(value))
 }
 
 /// Of the root of 1 of order 2^k modulo 998244353.
@@ -119,9 +119,8 @@ fn power(mut base: u64, mut exponent: u64) -> u64 {
     result
 }
 
-#[test]
-fn fourier_transform_modulo_a_prime() {
-    let source = r#"
+fn fourier_transform_modulo_a_prime() -> Case {
+    let text = r#"
         typedef unsigned long long u64;
         #define P 998244353ull
         __device__ unsigned power(u64 base, unsigned exponent) {
@@ -155,24 +154,20 @@ fn fourier_transform_modulo_a_prime() {
             .map(|(x, j)| u64::from(*x) % 998_244_353 * power(root, j * k) % 998_244_353);
         (terms.sum::<u64>() % 998_244_353) as u32
     };
-    let expected: Vec<u32> = (0..64).map(value).collect();
-    check!(source, Grid::new(1, 32), x, [0_u32; 64], expected);
+    case(text, Grid::new(1, 32), &x, (0..64).map(value))
 }
 
-#[test]
-fn butterflies_of_complex_numbers() {
-    let source = r#"
+fn butterflies_of_complex_numbers() -> Case {
+    let text = r#"
         // A transform of four points needs no other factors than 1, i, -1 and -i.
-        extern "C" __global__ void run(const float2 *in, float2 *out, int n) {
-            const float2 *x = in + 4 * threadIdx.x;
-            float2 a = {x[0].x + x[2].x, x[0].y + x[2].y}, b = {x[0].x - x[2].x, x[0].y - x[2].y};
-            float2 c = {x[1].x + x[3].x, x[1].y + x[3].y}, d = {x[1].y - x[3].y, x[3].x - x[1].x};
-            float2 *y = out + 4 * threadIdx.x;
-            y[0] = make_float2(a.x + c.x, a.y + c.y);
-            y[1] = make_float2(b.x + d.x, b.y + d.y);
-            y[2] = make_float2(a.x - c.x, a.y - c.y);
-            y[3] = make_float2(b.x - d.x, b.y - d.y);
-        }
+        const float2 *x = in + 4 * threadIdx.x;
+        float2 a = {x[0].x + x[2].x, x[0].y + x[2].y}, b = {x[0].x - x[2].x, x[0].y - x[2].y};
+        float2 c = {x[1].x + x[3].x, x[1].y + x[3].y}, d = {x[1].y - x[3].y, x[3].x - x[1].x};
+        float2 *y = out + 4 * threadIdx.x;
+        y[0] = make_float2(a.x + c.x, a.y + c.y);
+        y[1] = make_float2(b.x + d.x, b.y + d.y);
+        y[2] = make_float2(a.x - c.x, a.y - c.y);
+        y[3] = make_float2(b.x - d.x, b.y - d.y);
     "#;
     let x: Vec<[f32; 2]> = floats(128).chunks(2).map(|x| [x[0], x[1]]).collect();
     // (-i)^m times a number.
@@ -186,13 +181,11 @@ fn butterflies_of_complex_numbers() {
         let terms = (0..4).map(|j| turned(x[i / 4 * 4 + j], j * (i % 4)));
         terms.fold([0.0, 0.0], |sum, term| [sum[0] + term[0], sum[1] + term[1]])
     };
-    let expected: Vec<[f32; 2]> = (0..64).map(value).collect();
-    check!(source, Grid::new(1, 16), x, [[0.0_f32; 2]; 64], expected);
+    case(text, Grid::new(1, 16), &x, (0..64).map(value))
 }
 
-#[test]
-fn pi_by_points_in_a_circle() {
-    let source = r#"
+fn pi_by_points_in_a_circle() -> Case {
+    let text = r#"
         __device__ unsigned next(unsigned &s) { s ^= s << 13; s ^= s >> 17; s ^= s << 5; return s; }
         extern "C" __global__ void run(const unsigned *in, unsigned *out, int n) {
             unsigned state = in[blockIdx.x * blockDim.x + threadIdx.x] | 1, inside = 0;
@@ -220,26 +213,23 @@ fn pi_by_points_in_a_circle() {
         }
     }
     assert!((f64::from(inside) / 1600.0 - std::f64::consts::PI).abs() < 0.1);
-    check!(source, Grid::new(4, 32), x, [0_u32], [inside]);
+    case(text, Grid::new(4, 32), &x, [inside])
 }
 
-#[test]
-fn random_walks() {
-    let source = r#"
-        extern "C" __global__ void run(const unsigned *in, int *out, int n) {
-            unsigned long long s = in[threadIdx.x];
-            int2 at = make_int2(0, 0);
-            for (int k = 0; k < 100; ++k) {
-                s = s * 6364136223846793005ull + 1442695040888963407ull;
-                switch (s >> 62) {
-                    case 0: ++at.x; break;
-                    case 1: --at.x; break;
-                    case 2: ++at.y; break;
-                    default: --at.y;
-                }
+fn random_walks() -> Case {
+    let text = r#"
+        unsigned long long s = in[threadIdx.x];
+        int2 at = make_int2(0, 0);
+        for (int k = 0; k < 100; ++k) {
+            s = s * 6364136223846793005ull + 1442695040888963407ull;
+            switch (s >> 62) {
+                case 0: ++at.x; break;
+                case 1: --at.x; break;
+                case 2: ++at.y; break;
+                default: --at.y;
             }
-            out[threadIdx.x] = at.x * 1000 + at.y;
         }
+        out[threadIdx.x] = at.x * 1000 + at.y;
     "#;
     let x = words(32);
     let walk = |seed: &u32| {
@@ -249,27 +239,23 @@ fn random_walks() {
             at + [1000, -1000, 1, -1][(s >> 62) as usize]
         })
     };
-    let expected: Vec<i32> = x.iter().map(walk).collect();
-    check!(source, Grid::new(1, 32), x, [0; 32], expected);
+    case(text, Grid::new(1, 32), &x, x.iter().map(walk))
 }
 
-#[test]
-fn systems_of_three_diagonals() {
-    let source = r#"
+fn systems_of_three_diagonals() -> Case {
+    let text = r#"
         // -x[i-1] + 4 x[i] - x[i+1] = d[i], a system of 8 for each thread.
-        extern "C" __global__ void run(const double *in, double *out, int n) {
-            const double *d = in + 8 * threadIdx.x;
-            double *x = out + 8 * threadIdx.x, c[8], e[8];
-            c[0] = -1.0 / 4;
-            e[0] = d[0] / 4;
-            for (int i = 1; i < 8; ++i) {
-                double m = 1 / (4 + c[i - 1]);
-                c[i] = -m;
-                e[i] = (d[i] + e[i - 1]) * m;
-            }
-            x[7] = e[7];
-            for (int i = 6; i >= 0; --i) x[i] = e[i] - c[i] * x[i + 1];
+        const double *d = in + 8 * threadIdx.x;
+        double *x = out + 8 * threadIdx.x, c[8], e[8];
+        c[0] = -1.0 / 4;
+        e[0] = d[0] / 4;
+        for (int i = 1; i < 8; ++i) {
+            double m = 1 / (4 + c[i - 1]);
+            c[i] = -m;
+            e[i] = (d[i] + e[i - 1]) * m;
         }
+        x[7] = e[7];
+        for (int i = 6; i >= 0; --i) x[i] = e[i] - c[i] * x[i + 1];
     "#;
     let x: Vec<f64> = floats(64).iter().map(|x| f64::from(*x)).collect();
     let solved = |d: &[f64]| {
@@ -283,24 +269,20 @@ fn systems_of_three_diagonals() {
         (0..7).rev().for_each(|i| x[i] = e[i] - c[i] * x[i + 1]);
         x
     };
-    let expected: Vec<f64> = x.chunks(8).flat_map(solved).collect();
-    check!(source, Grid::new(1, 8), x, [0.0_f64; 64], expected);
+    case(text, Grid::new(1, 8), &x, x.chunks(8).flat_map(solved))
 }
 
-#[test]
-fn iterations_of_jacobi() {
-    let source = r#"
-        extern "C" __global__ void run(const double *in, double *out, int n) {
-            __shared__ double x[2][34];
-            int t = threadIdx.x + 1;
-            if (t == 1) for (int k = 0; k < 2; ++k) { x[k][0] = 1; x[k][33] = 2; }
-            x[0][t] = 0;
-            for (int step = 0; step < 40; ++step) {
-                __syncthreads();
-                x[~step & 1][t] = 0.5 * (x[step & 1][t - 1] + x[step & 1][t + 1] + in[t - 1]);
-            }
-            out[t - 1] = x[0][t];
+fn iterations_of_jacobi() -> Case {
+    let text = r#"
+        __shared__ double x[2][34];
+        int t = threadIdx.x + 1;
+        if (t == 1) for (int k = 0; k < 2; ++k) { x[k][0] = 1; x[k][33] = 2; }
+        x[0][t] = 0;
+        for (int step = 0; step < 40; ++step) {
+            __syncthreads();
+            x[~step & 1][t] = 0.5 * (x[step & 1][t - 1] + x[step & 1][t + 1] + in[t - 1]);
         }
+        out[t - 1] = x[0][t];
     "#;
     let b: Vec<f64> = floats(32).iter().map(|x| f64::from(*x)).collect();
     let mut x = vec![0.0; 34];
@@ -309,32 +291,29 @@ fn iterations_of_jacobi() {
         let last = x.clone();
         (1..33).for_each(|i| x[i] = 0.5 * (last[i - 1] + last[i + 1] + b[i - 1]));
     }
-    check!(source, Grid::new(1, 32), b, [0.0_f64; 32], x[1..33]);
+    case(text, Grid::new(1, 32), &b, x[1..33].to_vec())
 }
 
-#[test]
-fn elimination_of_small_matrices() {
-    let source = r#"
+fn elimination_of_small_matrices() -> Case {
+    let text = r#"
         // The determinant of a 4 x 4 matrix of whole numbers, by elimination without fractions.
-        extern "C" __global__ void run(const int *in, long long *out, int n) {
-            long long a[4][4], last = 1, sign = 1;
-            for (int k = 0; k < 16; ++k) a[k / 4][k % 4] = in[16 * threadIdx.x + k];
-            for (int k = 0; k < 3; ++k) {
-                int pivot = k;
-                while (pivot < 4 && a[pivot][k] == 0) ++pivot;
-                if (pivot == 4) { out[threadIdx.x] = 0; return; }
-                if (pivot != k) {
-                    for (int j = 0; j < 4; ++j) { long long x = a[k][j]; a[k][j] = a[pivot][j];
-                        a[pivot][j] = x; }
-                    sign = -sign;
-                }
-                for (int i = k + 1; i < 4; ++i)
-                    for (int j = k + 1; j < 4; ++j)
-                        a[i][j] = (a[i][j] * a[k][k] - a[i][k] * a[k][j]) / last;
-                last = a[k][k];
+        long long a[4][4], last = 1, sign = 1;
+        for (int k = 0; k < 16; ++k) a[k / 4][k % 4] = in[16 * threadIdx.x + k];
+        for (int k = 0; k < 3; ++k) {
+            int pivot = k;
+            while (pivot < 4 && a[pivot][k] == 0) ++pivot;
+            if (pivot == 4) { out[threadIdx.x] = 0; return; }
+            if (pivot != k) {
+                for (int j = 0; j < 4; ++j) { long long x = a[k][j]; a[k][j] = a[pivot][j];
+                    a[pivot][j] = x; }
+                sign = -sign;
             }
-            out[threadIdx.x] = sign * a[3][3];
+            for (int i = k + 1; i < 4; ++i)
+                for (int j = k + 1; j < 4; ++j)
+                    a[i][j] = (a[i][j] * a[k][k] - a[i][k] * a[k][j]) / last;
+            last = a[k][k];
         }
+        out[threadIdx.x] = sign * a[3][3];
     "#;
     let x: Vec<i32> = ints(256).iter().map(|x| x / 10).collect();
     fn determinant(m: &[Vec<i64>]) -> i64 {
@@ -354,23 +333,19 @@ fn elimination_of_small_matrices() {
         let rows = part.chunks(4).map(|row| row.iter().map(|x| i64::from(*x)).collect());
         determinant(&rows.collect::<Vec<_>>())
     };
-    let expected: Vec<i64> = x.chunks(16).map(matrix).collect();
-    check!(source, Grid::new(1, 16), x, [7_i64; 16], expected);
+    case_with(text, Grid::new(1, 16), &x, &[7_i64; 16], x.chunks(16).map(matrix))
 }
 
-#[test]
-fn compensated_sums() {
-    let source = r#"
-        extern "C" __global__ void run(const float *in, float *out, int n) {
-            float sum = 0, lost = 0;
-            for (int i = 0; i < n; ++i) {
-                float y = __fsub_rn(in[i], lost), t = __fadd_rn(sum, y);
-                lost = __fsub_rn(__fsub_rn(t, sum), y);
-                sum = t;
-            }
-            out[0] = sum;
-            out[1] = lost;
+fn compensated_sums() -> Case {
+    let text = r#"
+        float sum = 0, lost = 0;
+        for (int i = 0; i < n; ++i) {
+            float y = __fsub_rn(in[i], lost), t = __fadd_rn(sum, y);
+            lost = __fsub_rn(__fsub_rn(t, sum), y);
+            sum = t;
         }
+        out[0] = sum;
+        out[1] = lost;
     "#;
     let x: Vec<f32> = words(500).iter().map(|x| *x as f32 / 1000.0).collect();
     let (mut sum, mut lost) = (0.0_f32, 0.0_f32);
@@ -380,22 +355,19 @@ fn compensated_sums() {
         lost = (t - sum) - y;
         sum = t;
     }
-    check!(source, Grid::new(1, 1), x, [0.0_f32; 2], [sum, lost]);
+    case(text, Grid::new(1, 1), &x, [sum, lost])
 }
 
-#[test]
-fn directed_rounding_for_intervals() {
-    let source = r#"
-        extern "C" __global__ void run(const float *in, float *out, int n) {
-            float x = in[threadIdx.x], y = in[(threadIdx.x + 1) % n] + 0.1f;
-            float *o = out + 6 * threadIdx.x;
-            o[0] = __fmul_rd(x, y);
-            o[1] = __fmul_ru(x, y);
-            o[2] = __fadd_rd(x, y * 1e-8f);
-            o[3] = __fadd_ru(x, y * 1e-8f);
-            o[4] = __fdiv_rz(x, y);
-            o[5] = __fsqrt_ru(fabsf(y));
-        }
+fn directed_rounding_for_intervals() -> Case {
+    let text = r#"
+        float x = in[threadIdx.x], y = in[(threadIdx.x + 1) % n] + 0.1f;
+        float *o = out + 6 * threadIdx.x;
+        o[0] = __fmul_rd(x, y);
+        o[1] = __fmul_ru(x, y);
+        o[2] = __fadd_rd(x, y * 1e-8f);
+        o[3] = __fadd_ru(x, y * 1e-8f);
+        o[4] = __fdiv_rz(x, y);
+        o[5] = __fsqrt_ru(fabsf(y));
     "#;
     let x = floats(32);
     /// The float next to an exact value, below or above.
@@ -422,7 +394,7 @@ fn directed_rounding_for_intervals() {
         let root = wide_y.abs().sqrt();
         expected.push(toward(root, y.abs().sqrt(), true));
     }
-    check!(source, Grid::new(1, 32), x, [0.0_f32; 192], expected);
+    case(text, Grid::new(1, 32), &x, expected)
 }
 
 /// The double next to a sum of two, the second of which is smaller than any step of the first.
@@ -440,9 +412,8 @@ fn toward(nearest: f64, rest: f64, direction: Ordering) -> f64 {
 }
 
 /// The sum, the product, the quotient and the root, rounded down, up, and toward zero.
-#[test]
-fn directed_rounding_of_doubles() {
-    let source = r#"
+fn directed_rounding_of_doubles() -> Case {
+    let text = r#"
         #define ALL(suffix)                                                                     \
             *o++ = __dadd_##suffix(x, y); *o++ = __dsub_##suffix(x, y);                         \
             *o++ = __dmul_##suffix(x, y); *o++ = __ddiv_##suffix(x, y);                         \
@@ -476,29 +447,26 @@ fn directed_rounding_of_doubles() {
             ]);
         }
     }
-    check!(source, Grid::new(1, 32), x, [0.0_f64; 672], expected);
+    case(text, Grid::new(1, 32), &x, expected)
 }
 
 /// Results beyond the largest number and below the smallest, sums that are zero, and integers that
 /// are no floats, as bits.
-#[test]
-fn directed_rounding_at_the_ends() {
-    let source = r#"
-        extern "C" __global__ void run(const float *in, unsigned *out, int n) {
-            float most = in[0], least = in[1], one = in[2];
-            float all[] = {
-                __fmul_rd(most, 2), __fmul_ru(most, 2), __fmul_rz(-most, 2),
-                __fadd_ru(-most, -most),
-                __fmul_rd(least, 0.5f), __fmul_ru(least, 0.5f), __fmul_rd(-least, 0.5f),
-                __fsub_rd(one, one), __fsub_ru(one, one), __fmaf_rd(one, one, -one),
-                __frcp_rz(3 * one), __frcp_ru(3 * one), __fsqrt_rz(2 * one), __fdiv_rd(one, 0),
-                __int2float_rd(int(one) << 24 | 1), __int2float_ru(int(one) << 24 | 1),
-                __uint2float_rz(0xffffffffu * unsigned(one)), __ull2float_rd(unsigned(one) - 1),
-                __ll2float_ru(-0x123456789LL * (long long)one), __double2float_ru(0.1 * one),
-                __double2float_rz(0.1 * one), (float)__ll2double_rd((long long)one - 1),
-            };
-            for (int i = 0; i < 22; ++i) out[i] = __float_as_uint(all[i]);
-        }
+fn directed_rounding_at_the_ends() -> Case {
+    let text = r#"
+        float most = in[0], least = in[1], one = in[2];
+        float all[] = {
+            __fmul_rd(most, 2), __fmul_ru(most, 2), __fmul_rz(-most, 2),
+            __fadd_ru(-most, -most),
+            __fmul_rd(least, 0.5f), __fmul_ru(least, 0.5f), __fmul_rd(-least, 0.5f),
+            __fsub_rd(one, one), __fsub_ru(one, one), __fmaf_rd(one, one, -one),
+            __frcp_rz(3 * one), __frcp_ru(3 * one), __fsqrt_rz(2 * one), __fdiv_rd(one, 0),
+            __int2float_rd(int(one) << 24 | 1), __int2float_ru(int(one) << 24 | 1),
+            __uint2float_rz(0xffffffffu * unsigned(one)), __ull2float_rd(unsigned(one) - 1),
+            __ll2float_ru(-0x123456789LL * (long long)one), __double2float_ru(0.1 * one),
+            __double2float_rz(0.1 * one), (float)__ll2double_rd((long long)one - 1),
+        };
+        for (int i = 0; i < 22; ++i) out[i] = __float_as_uint(all[i]);
     "#;
     let (most, least) = (f32::MAX, f32::from_bits(1));
     let below = |x: f32| x.next_down();
@@ -528,23 +496,20 @@ fn directed_rounding_at_the_ends() {
         0.0,
     ];
     let bits = expected.map(f32::to_bits);
-    check!(source, Grid::new(1, 1), [most, least, 1.0], [0_u32; 22], bits);
+    case(text, Grid::new(1, 1), &[most, least, 1.0], bits)
 }
 
-#[test]
-fn least_squares_and_distances() {
-    let source = r#"
-        extern "C" __global__ void run(const float2 *in, float *out, int n) {
-            float sx = 0, sy = 0, sxx = 0, sxy = 0;
-            for (int i = threadIdx.x; i < n; i += 4) {
-                sx += in[i].x;
-                sy += in[i].y;
-                sxx += in[i].x * in[i].x;
-                sxy += in[i].x * in[i].y;
-            }
-            float *o = out + 4 * threadIdx.x;
-            o[0] = sx; o[1] = sy; o[2] = sxx; o[3] = sxy;
+fn least_squares_and_distances() -> Case {
+    let text = r#"
+        float sx = 0, sy = 0, sxx = 0, sxy = 0;
+        for (int i = threadIdx.x; i < n; i += 4) {
+            sx += in[i].x;
+            sy += in[i].y;
+            sxx += in[i].x * in[i].x;
+            sxy += in[i].x * in[i].y;
         }
+        float *o = out + 4 * threadIdx.x;
+        o[0] = sx; o[1] = sy; o[2] = sxx; o[3] = sxy;
     "#;
     let x: Vec<[f32; 2]> = floats(80).chunks(2).map(|x| [x[0], x[1]]).collect();
     let sums = |t: usize| {
@@ -552,21 +517,17 @@ fn least_squares_and_distances() {
             [s[0] + p[0], s[1] + p[1], s[2] + p[0] * p[0], s[3] + p[0] * p[1]]
         })
     };
-    let expected: Vec<f32> = (0..4).flat_map(sums).collect();
-    check!(source, Grid::new(1, 4), x, [0.0_f32; 16], expected);
+    case(text, Grid::new(1, 4), &x, (0..4).flat_map(sums))
 }
 
-#[test]
-fn sieve_of_primes() {
-    let source = r#"
-        extern "C" __global__ void run(const int *in, unsigned char *out, int n) {
-            int limit = in[0];
-            for (int p = threadIdx.x + 2; p * p < limit; p += blockDim.x) {
-                bool is_prime = true;
-                for (int d = 2; d * d <= p; ++d) if (p % d == 0) { is_prime = false; break; }
-                if (is_prime) for (int m = p * p; m < limit;
-                    m += p) atomicOr((unsigned *)out + m / 32, 1u << (m % 32));
-            }
+fn sieve_of_primes() -> Case {
+    let text = r#"
+        int limit = in[0];
+        for (int p = threadIdx.x + 2; p * p < limit; p += blockDim.x) {
+            bool is_prime = true;
+            for (int d = 2; d * d <= p; ++d) if (p % d == 0) { is_prime = false; break; }
+            if (is_prime) for (int m = p * p; m < limit;
+                m += p) atomicOr((unsigned *)out + m / 32, 1u << (m % 32));
         }
     "#;
     let mut composite = [0_u8; 64];
@@ -575,12 +536,11 @@ fn sieve_of_primes() {
             composite[m / 8] |= 1 << (m % 8);
         }
     }
-    check!(source, Grid::new(1, 16), [512], [0_u8; 64], composite);
+    case(text, Grid::new(1, 16), &[512], composite)
 }
 
-#[test]
-fn powers_modulo_a_number() {
-    let source = r#"
+fn powers_modulo_a_number() -> Case {
+    let text = r#"
         __device__ unsigned modular_power(unsigned base, unsigned exponent, unsigned modulus) {
             unsigned long long result = 1, b = base % modulus;
             while (exponent) {
@@ -607,6 +567,5 @@ fn powers_modulo_a_number() {
         }
         r as u32
     };
-    let expected: Vec<u32> = (0..32).map(modular).collect();
-    check!(source, Grid::new(1, 32), x, [0_u32; 32], expected);
+    case(text, Grid::new(1, 32), &x, (0..32).map(modular))
 }

@@ -2,67 +2,65 @@
 
 use resident::Grid;
 
-use crate::{check, floats, ints, words};
+use crate::{Case, case, floats, ints, words};
+
+cases! {
+    moving_average_with_a_halo_in_shared_memory, heat_on_a_plate, seven_points_in_three_axes,
+    product_of_matrices_in_tiles, product_with_several_results_in_registers,
+    transpose_through_a_padded_tile, matrix_times_vector_with_one_warp_per_row, edges_by_sobel,
+    median_of_nine_by_a_sorting_network, convolution_with_weights_in_constant_memory,
+    colours_to_grey_and_packed_pixels, bilinear_enlargement
+}
 
 fn at(x: &[f32], width: usize, row: i64, column: i64) -> f32 {
     let height = x.len() as i64 / width as i64;
     x[(row.clamp(0, height - 1) * width as i64 + column.clamp(0, width as i64 - 1)) as usize]
 }
 
-#[test]
-fn moving_average_with_a_halo_in_shared_memory() {
-    let source = r#"
+fn moving_average_with_a_halo_in_shared_memory() -> Case {
+    let text = r#"
         #define RADIUS 3
         #define BLOCK 32
-        extern "C" __global__ void run(const float *in, float *out, int n) {
-            __shared__ float tile[BLOCK + 2 * RADIUS];
-            int g = threadIdx.x + blockIdx.x * blockDim.x, l = threadIdx.x + RADIUS;
-            tile[l] = g < n ? in[g] : 0;
-            if (threadIdx.x < RADIUS) {
-                tile[l - RADIUS] = g >= RADIUS ? in[g - RADIUS] : 0;
-                tile[l + BLOCK] = g + BLOCK < n ? in[g + BLOCK] : 0;
-            }
-            __syncthreads();
-            float result = 0;
-            for (int offset = -RADIUS; offset <= RADIUS; offset++) result += tile[l + offset];
-            if (g < n) out[g] = result;
+        __shared__ float tile[BLOCK + 2 * RADIUS];
+        int g = threadIdx.x + blockIdx.x * blockDim.x, l = threadIdx.x + RADIUS;
+        tile[l] = g < n ? in[g] : 0;
+        if (threadIdx.x < RADIUS) {
+            tile[l - RADIUS] = g >= RADIUS ? in[g - RADIUS] : 0;
+            tile[l + BLOCK] = g + BLOCK < n ? in[g + BLOCK] : 0;
         }
+        __syncthreads();
+        float result = 0;
+        for (int offset = -RADIUS; offset <= RADIUS; offset++) result += tile[l + offset];
+        if (g < n) out[g] = result;
     "#;
     let x = floats(150);
     let value = |i: i64| usize::try_from(i).ok().and_then(|i| x.get(i)).copied().unwrap_or(0.0);
-    let expected: Vec<f32> = (0..150).map(|i| (i - 3..=i + 3).map(value).sum()).collect();
-    check!(source, Grid::new(5, 32), x, [0.0; 150], expected);
+    case(text, Grid::new(5, 32), &x, (0..150).map(|i| (i - 3..=i + 3).map(value).sum::<f32>()))
 }
 
-#[test]
-fn heat_on_a_plate() {
-    let source = r#"
+fn heat_on_a_plate() -> Case {
+    let text = r#"
         #define W 24
-        extern "C" __global__ void run(const float *in, float *out, int n) {
-            int x = blockIdx.x * blockDim.x + threadIdx.x,
-                y = blockIdx.y * blockDim.y + threadIdx.y;
-            if (x >= W || y >= n / W) return;
-            int i = y * W + x;
-            if (x == 0 || y == 0 || x == W - 1 || y == n / W - 1) { out[i] = in[i]; return; }
-            out[i] = in[i] + 0.25f * (in[i - 1] + in[i + 1] + in[i - W] + in[i + W] - 4 * in[i]);
-        }
+        int x = blockIdx.x * blockDim.x + threadIdx.x,
+            y = blockIdx.y * blockDim.y + threadIdx.y;
+        if (x >= W || y >= n / W) return;
+        int i = y * W + x;
+        if (x == 0 || y == 0 || x == W - 1 || y == n / W - 1) { out[i] = in[i]; return; }
+        out[i] = in[i] + 0.25f * (in[i - 1] + in[i + 1] + in[i - W] + in[i + W] - 4 * in[i]);
     "#;
     let x = floats(24 * 10);
-    let expected: Vec<f32> = (0..240)
-        .map(|i| {
-            let (row, column) = (i / 24, i % 24);
-            if row == 0 || column == 0 || row == 9 || column == 23 {
-                return x[i];
-            }
-            0.25 * (x[i - 1] + x[i + 1] + x[i - 24] + x[i + 24])
-        })
-        .collect();
-    check!(source, Grid::new((3, 3), (8, 4)), x, [0.0; 240], expected);
+    let expected = (0..240).map(|i| {
+        let (row, column) = (i / 24, i % 24);
+        if row == 0 || column == 0 || row == 9 || column == 23 {
+            return x[i];
+        }
+        0.25 * (x[i - 1] + x[i + 1] + x[i - 24] + x[i + 24])
+    });
+    case(text, Grid::new((3, 3), (8, 4)), &x, expected)
 }
 
-#[test]
-fn seven_points_in_three_axes() {
-    let source = r#"
+fn seven_points_in_three_axes() -> Case {
+    let text = r#"
         __device__ __forceinline__ int at(int x, int y, int z) { return (z * 6 + y) * 8 + x; }
         extern "C" __global__ void run(const int *in, int *out, int n) {
             int x = threadIdx.x, y = threadIdx.y, z = blockIdx.x;
@@ -75,52 +73,46 @@ fn seven_points_in_three_axes() {
     "#;
     let x = ints(240);
     let value = |i: usize, j: usize, k: usize| x[((k % 5) * 6 + j % 6) * 8 + i % 8];
-    let expected: Vec<i32> = (0..240)
-        .map(|n| {
-            let (i, j, k) = (n % 8, n / 8 % 6, n / 48);
-            value(i + 7, j, k)
-                + value(i + 1, j, k)
-                + value(i, j + 5, k)
-                + value(i, j + 1, k)
-                + value(i, j, k + 4)
-                + value(i, j, k + 1)
-                - 6 * x[n]
-        })
-        .collect();
-    check!(source, Grid::new(5, (8, 6)), x, [0; 240], expected);
+    let expected = (0..240).map(|n| {
+        let (i, j, k) = (n % 8, n / 8 % 6, n / 48);
+        value(i + 7, j, k)
+            + value(i + 1, j, k)
+            + value(i, j + 5, k)
+            + value(i, j + 1, k)
+            + value(i, j, k + 4)
+            + value(i, j, k + 1)
+            - 6 * x[n]
+    });
+    case(text, Grid::new(5, (8, 6)), &x, expected)
 }
 
-#[test]
-fn product_of_matrices_in_tiles() {
-    let source = r#"
+fn product_of_matrices_in_tiles() -> Case {
+    let text = r#"
         #define TILE 8
-        extern "C" __global__ void run(const float *in, float *out, int n) {
-            const int w = 20;
-            const float *a = in, *b = in + w * w;
-            __shared__ float as[TILE][TILE], bs[TILE][TILE + 1];
-            int row = blockIdx.y * TILE + threadIdx.y, column = blockIdx.x * TILE + threadIdx.x;
-            float sum = 0;
-            for (int m = 0; m < (w + TILE - 1) / TILE; ++m) {
-                int k = m * TILE + threadIdx.x, l = m * TILE + threadIdx.y;
-                as[threadIdx.y][threadIdx.x] = row < w && k < w ? a[row * w + k] : 0;
-                bs[threadIdx.y][threadIdx.x] = l < w && column < w ? b[l * w + column] : 0;
-                __syncthreads();
-                #pragma unroll
-                for (int i = 0; i < TILE; ++i) sum += as[threadIdx.y][i] * bs[i][threadIdx.x];
-                __syncthreads();
-            }
-            if (row < w && column < w) out[row * w + column] = sum;
+        const int w = 20;
+        const float *a = in, *b = in + w * w;
+        __shared__ float as[TILE][TILE], bs[TILE][TILE + 1];
+        int row = blockIdx.y * TILE + threadIdx.y, column = blockIdx.x * TILE + threadIdx.x;
+        float sum = 0;
+        for (int m = 0; m < (w + TILE - 1) / TILE; ++m) {
+            int k = m * TILE + threadIdx.x, l = m * TILE + threadIdx.y;
+            as[threadIdx.y][threadIdx.x] = row < w && k < w ? a[row * w + k] : 0;
+            bs[threadIdx.y][threadIdx.x] = l < w && column < w ? b[l * w + column] : 0;
+            __syncthreads();
+            #pragma unroll
+            for (int i = 0; i < TILE; ++i) sum += as[threadIdx.y][i] * bs[i][threadIdx.x];
+            __syncthreads();
         }
+        if (row < w && column < w) out[row * w + column] = sum;
     "#;
     let x = floats(800);
-    let product = |i: usize| (0..20).map(|k| x[i / 20 * 20 + k] * x[400 + k * 20 + i % 20]).sum();
-    let expected: Vec<f32> = (0..400).map(product).collect();
-    check!(source, Grid::new((3, 3), (8, 8)), x, [0.0; 400], expected);
+    let product =
+        |i: usize| (0..20).map(|k| x[i / 20 * 20 + k] * x[400 + k * 20 + i % 20]).sum::<f32>();
+    case(text, Grid::new((3, 3), (8, 8)), &x, (0..400).map(product))
 }
 
-#[test]
-fn product_with_several_results_in_registers() {
-    let source = r#"
+fn product_with_several_results_in_registers() -> Case {
+    let text = r#"
         template <int N> __device__ void accumulate(float (&sums)[N], const float *row, float b) {
             #pragma unroll
             for (int k = 0; k < N; ++k) sums[k] += row[k * 16] * b;
@@ -134,82 +126,68 @@ fn product_with_several_results_in_registers() {
         }
     "#;
     let x = floats(512);
-    let product = |i: usize| (0..16).map(|k| x[i / 16 * 16 + k] * x[256 + k * 16 + i % 16]).sum();
-    let expected: Vec<f32> = (0..256).map(product).collect();
-    check!(source, Grid::new(1, (16, 4)), x, [0.0; 256], expected);
+    let product =
+        |i: usize| (0..16).map(|k| x[i / 16 * 16 + k] * x[256 + k * 16 + i % 16]).sum::<f32>();
+    case(text, Grid::new(1, (16, 4)), &x, (0..256).map(product))
 }
 
-#[test]
-fn transpose_through_a_padded_tile() {
-    let source = r#"
+fn transpose_through_a_padded_tile() -> Case {
+    let text = r#"
         #define TILE 16
         #define ROWS 4
-        extern "C" __global__ void run(const int *in, int *out, int n) {
-            __shared__ int tile[TILE][TILE + 1];
-            const int w = 40, h = n / w;
-            int x = blockIdx.x * TILE + threadIdx.x, y = blockIdx.y * TILE + threadIdx.y;
-            for (int j = 0; j < TILE; j += ROWS)
-                if (x < w && y + j < h) tile[threadIdx.y + j][threadIdx.x] = in[(y + j) * w + x];
-            __syncthreads();
-            x = blockIdx.y * TILE + threadIdx.x;
-            y = blockIdx.x * TILE + threadIdx.y;
-            for (int j = 0; j < TILE; j += ROWS)
-                if (x < h && y + j < w) out[(y + j) * h + x] = tile[threadIdx.x][threadIdx.y + j];
-        }
+        __shared__ int tile[TILE][TILE + 1];
+        const int w = 40, h = n / w;
+        int x = blockIdx.x * TILE + threadIdx.x, y = blockIdx.y * TILE + threadIdx.y;
+        for (int j = 0; j < TILE; j += ROWS)
+            if (x < w && y + j < h) tile[threadIdx.y + j][threadIdx.x] = in[(y + j) * w + x];
+        __syncthreads();
+        x = blockIdx.y * TILE + threadIdx.x;
+        y = blockIdx.x * TILE + threadIdx.y;
+        for (int j = 0; j < TILE; j += ROWS)
+            if (x < h && y + j < w) out[(y + j) * h + x] = tile[threadIdx.x][threadIdx.y + j];
     "#;
     let x = ints(40 * 30);
-    let expected: Vec<i32> = (0..1200).map(|i| x[i % 30 * 40 + i / 30]).collect();
-    check!(source, Grid::new((3, 2), (16, 4)), x, [0; 1200], expected);
+    case(text, Grid::new((3, 2), (16, 4)), &x, (0..1200).map(|i| x[i % 30 * 40 + i / 30]))
 }
 
-#[test]
-fn matrix_times_vector_with_one_warp_per_row() {
-    let source = r#"
-        extern "C" __global__ void run(const float *in, float *out, int n) {
-            const int w = 50;
-            int row = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32, lane = threadIdx.x % 32;
-            if (row >= n / w - 1) return;
-            float sum = 0;
-            for (int k = lane; k < w; k += 32) sum += in[w + row * w + k] * in[k];
-            for (int s = 16; s > 0; s /= 2) sum += __shfl_xor_sync(0xffffffff, sum, s);
-            if (lane == 0) out[row] = sum;
-        }
+fn matrix_times_vector_with_one_warp_per_row() -> Case {
+    let text = r#"
+        const int w = 50;
+        int row = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32, lane = threadIdx.x % 32;
+        if (row >= n / w - 1) return;
+        float sum = 0;
+        for (int k = lane; k < w; k += 32) sum += in[w + row * w + k] * in[k];
+        for (int s = 16; s > 0; s /= 2) sum += __shfl_xor_sync(0xffffffff, sum, s);
+        if (lane == 0) out[row] = sum;
     "#;
     let x = floats(50 * 8);
-    let row = |r: usize| (0..50).map(|k| x[50 + r * 50 + k] * x[k]).sum();
-    let expected: Vec<f32> = (0..7).map(row).collect();
-    check!(source, Grid::new(4, 64), x, [0.0; 7], expected);
+    let row = |r: usize| (0..50).map(|k| x[50 + r * 50 + k] * x[k]).sum::<f32>();
+    case(text, Grid::new(4, 64), &x, (0..7).map(row))
 }
 
-#[test]
-fn edges_by_sobel() {
-    let source = r#"
+fn edges_by_sobel() -> Case {
+    let text = r#"
         #define CLAMP(x, lo, hi) min(max((x), (lo)), (hi))
-        extern "C" __global__ void run(const float *in, float *out, int n) {
-            const int w = 16, h = n / w;
-            int x = threadIdx.x, y = blockIdx.x;
-            auto p = [&](int dx, int dy) { return in[CLAMP(y + dy, 0, h - 1) * w + CLAMP(x + dx,
-                0, w - 1)]; };
-            float gx = p(1, -1) + 2 * p(1, 0) + p(1, 1) - p(-1, -1) - 2 * p(-1, 0) - p(-1, 1);
-            float gy = p(-1, 1) + 2 * p(0, 1) + p(1, 1) - p(-1, -1) - 2 * p(0, -1) - p(1, -1);
-            out[y * w + x] = fabsf(gx) + fabsf(gy);
-        }
+        const int w = 16, h = n / w;
+        int x = threadIdx.x, y = blockIdx.x;
+        auto p = [&](int dx, int dy) { return in[CLAMP(y + dy, 0, h - 1) * w + CLAMP(x + dx,
+            0, w - 1)]; };
+        float gx = p(1, -1) + 2 * p(1, 0) + p(1, 1) - p(-1, -1) - 2 * p(-1, 0) - p(-1, 1);
+        float gy = p(-1, 1) + 2 * p(0, 1) + p(1, 1) - p(-1, -1) - 2 * p(0, -1) - p(1, -1);
+        out[y * w + x] = fabsf(gx) + fabsf(gy);
     "#;
     let x = floats(16 * 12);
-    let expected: Vec<f32> = (0..192)
-        .map(|i| {
-            let p = |dx: i64, dy: i64| at(&x, 16, i / 16 + dy, i % 16 + dx);
-            let gx = p(1, -1) + 2.0 * p(1, 0) + p(1, 1) - p(-1, -1) - 2.0 * p(-1, 0) - p(-1, 1);
-            let gy = p(-1, 1) + 2.0 * p(0, 1) + p(1, 1) - p(-1, -1) - 2.0 * p(0, -1) - p(1, -1);
-            gx.abs() + gy.abs()
-        })
-        .collect();
-    check!(source, Grid::new(12, 16), x, [0.0; 192], expected);
+    let expected = (0..192).map(|i| {
+        let p = |dx: i64, dy: i64| at(&x, 16, i / 16 + dy, i % 16 + dx);
+        let gx = p(1, -1) + 2.0 * p(1, 0) + p(1, 1) - p(-1, -1) - 2.0 * p(-1, 0) - p(-1, 1);
+        let gy = p(-1, 1) + 2.0 * p(0, 1) + p(1, 1) - p(-1, -1) - 2.0 * p(0, -1) - p(1, -1);
+        gx.abs() + gy.abs()
+    });
+    case(text, Grid::new(12, 16), &x, expected)
 }
 
-#[test]
-fn median_of_nine_by_a_sorting_network() {
-    let source = r#"
+fn median_of_nine_by_a_sorting_network() -> Case {
+    let text = r#"
         __device__ inline void order(float &a, float &b) { float low = fminf(a, b); b = fmaxf(a,
             b); a = low; }
         extern "C" __global__ void run(const float *in, float *out, int n) {
@@ -226,21 +204,17 @@ fn median_of_nine_by_a_sorting_network() {
         }
     "#;
     let x = floats(12 * 9);
-    let expected: Vec<f32> = (0..108)
-        .map(|i| {
-            let around = (-1..=1).flat_map(|dy| (-1..=1).map(move |dx| (dx, dy)));
-            let mut v: Vec<f32> =
-                around.map(|(dx, dy)| at(&x, 12, i / 12 + dy, i % 12 + dx)).collect();
-            v.sort_by(f32::total_cmp);
-            v[4]
-        })
-        .collect();
-    check!(source, Grid::new(1, (12, 9)), x, [0.0; 108], expected);
+    let expected = (0..108).map(|i| {
+        let around = (-1..=1).flat_map(|dy| (-1..=1).map(move |dx| (dx, dy)));
+        let mut v: Vec<f32> = around.map(|(dx, dy)| at(&x, 12, i / 12 + dy, i % 12 + dx)).collect();
+        v.sort_by(f32::total_cmp);
+        v[4]
+    });
+    case(text, Grid::new(1, (12, 9)), &x, expected)
 }
 
-#[test]
-fn convolution_with_weights_in_constant_memory() {
-    let source = r#"
+fn convolution_with_weights_in_constant_memory() -> Case {
+    let text = r#"
         __constant__ float weights[5] = {0.0625f, 0.25f, 0.375f, 0.25f, 0.0625f};
         extern "C" __global__ void run(const float *in, float *out, int n) {
             int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -265,22 +239,18 @@ fn convolution_with_weights_in_constant_memory() {
             j
         } as usize]
     };
-    let sum = |i: i64| (0..5).map(|k| weights[k as usize] * value(i + k - 2)).sum();
-    let expected: Vec<f32> = (0..90).map(sum).collect();
-    check!(source, Grid::new(3, 32), x, [0.0; 90], expected);
+    let sum = |i: i64| (0..5).map(|k| weights[k as usize] * value(i + k - 2)).sum::<f32>();
+    case(text, Grid::new(3, 32), &x, (0..90).map(sum))
 }
 
-#[test]
-fn colours_to_grey_and_packed_pixels() {
-    let source = r#"
-        extern "C" __global__ void run(const unsigned *in, unsigned *out, int n) {
-            int i = blockIdx.x * blockDim.x + threadIdx.x;
-            if (i >= n) return;
-            uchar4 p = *reinterpret_cast<const uchar4 *>(&in[i]);
-            unsigned char grey = (77 * p.x + 150 * p.y + 29 * p.z) >> 8;
-            uchar4 q = make_uchar4(grey, grey, grey, 255 - p.w);
-            out[i] = *reinterpret_cast<unsigned *>(&q);
-        }
+fn colours_to_grey_and_packed_pixels() -> Case {
+    let text = r#"
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        if (i >= n) return;
+        uchar4 p = *reinterpret_cast<const uchar4 *>(&in[i]);
+        unsigned char grey = (77 * p.x + 150 * p.y + 29 * p.z) >> 8;
+        uchar4 q = make_uchar4(grey, grey, grey, 255 - p.w);
+        out[i] = *reinterpret_cast<unsigned *>(&q);
     "#;
     let x = words(77);
     let grey = |x: &u32| {
@@ -288,35 +258,29 @@ fn colours_to_grey_and_packed_pixels() {
         let grey = (77 * r + 150 * g + 29 * b) >> 8;
         grey * 0x01_0101 + ((255 - a) << 24)
     };
-    let expected: Vec<u32> = x.iter().map(grey).collect();
-    check!(source, Grid::new(3, 32), x, [0_u32; 77], expected);
+    case(text, Grid::new(3, 32), &x, x.iter().map(grey))
 }
 
-#[test]
-fn bilinear_enlargement() {
-    let source = r#"
-        extern "C" __global__ void run(const float *in, float *out, int n) {
-            const int w = 8, h = 6;
-            int x = blockIdx.x * blockDim.x + threadIdx.x,
-                y = blockIdx.y * blockDim.y + threadIdx.y;
-            float u = x * 0.5f, v = y * 0.5f;
-            int i = (int)floorf(u), j = (int)floorf(v);
-            float a = u - i, b = v - j;
-            int k = min(i + 1, w - 1), l = min(j + 1, h - 1);
-            float top = (1 - a) * in[j * w + i] + a * in[j * w + k];
-            float bottom = (1 - a) * in[l * w + i] + a * in[l * w + k];
-            out[y * 2 * w + x] = (1 - b) * top + b * bottom;
-        }
+fn bilinear_enlargement() -> Case {
+    let text = r#"
+        const int w = 8, h = 6;
+        int x = blockIdx.x * blockDim.x + threadIdx.x,
+            y = blockIdx.y * blockDim.y + threadIdx.y;
+        float u = x * 0.5f, v = y * 0.5f;
+        int i = (int)floorf(u), j = (int)floorf(v);
+        float a = u - i, b = v - j;
+        int k = min(i + 1, w - 1), l = min(j + 1, h - 1);
+        float top = (1 - a) * in[j * w + i] + a * in[j * w + k];
+        float bottom = (1 - a) * in[l * w + i] + a * in[l * w + k];
+        out[y * 2 * w + x] = (1 - b) * top + b * bottom;
     "#;
     let x = floats(48);
-    let expected: Vec<f32> = (0..192)
-        .map(|n| {
-            let (column, row): (i64, i64) = (n % 16, n / 16);
-            let value = |dx: i64, dy: i64| at(&x, 8, row / 2 + dy, column / 2 + dx);
-            let (a, b) = ((column % 2) as f32 / 2.0, (row % 2) as f32 / 2.0);
-            let line = |dy: i64| (1.0 - a) * value(0, dy) + a * value(1, dy);
-            (1.0 - b) * line(0) + b * line(1)
-        })
-        .collect();
-    check!(source, Grid::new((2, 3), (8, 4)), x, [0.0; 192], expected);
+    let expected = (0..192).map(|n| {
+        let (column, row): (i64, i64) = (n % 16, n / 16);
+        let value = |dx: i64, dy: i64| at(&x, 8, row / 2 + dy, column / 2 + dx);
+        let (a, b) = ((column % 2) as f32 / 2.0, (row % 2) as f32 / 2.0);
+        let line = |dy: i64| (1.0 - a) * value(0, dy) + a * value(1, dy);
+        (1.0 - b) * line(0) + b * line(1)
+    });
+    case(text, Grid::new((2, 3), (8, 4)), &x, expected)
 }

@@ -6,28 +6,21 @@ use resident::{
     CudaSource, Device, Emulation, Error, Grid, GridLimits, In, InOut, Kernel, Result, Signature,
     SmartArray,
 };
-use support::own_process::{self, assert_success};
-use support::test_name;
+use support::own_process;
 
-use crate::{device, kernel};
+use crate::{device, kernel, one_of};
 
-/// What `prepare` says to a source that cannot be used. `None` if there is no compiler.
-fn refused<S: Signature>(source: impl Into<CudaSource>) -> Option<String> {
-    // SAFETY: it does not run.
-    let kernel = unsafe { Kernel::<S>::new("wrong").cuda(source) };
-    match kernel.prepare(&Device::cpu()) {
-        Err(Error::Compile { log, .. }) if log.contains("there is no C++ compiler") => None,
-        Err(Error::Compile { log, .. }) => Some(log),
-        other => panic!("{other:?}"),
-    }
+/// What `prepare` says to a source that cannot be used.
+fn refused<S: Signature>(source: impl Into<CudaSource>) -> String {
+    crate::refused::<S>(&Device::cpu(), "wrong", source)
 }
 
 #[test]
 fn errors_of_the_source_have_its_lines() {
     let source = "extern \"C\" __global__ void wrong(float *x) {\n    x[0] = missing;\n}\n";
-    let Some(log) = refused::<(InOut<f32>,)>(source) else { return };
+    let log = refused::<(InOut<f32>,)>(source);
     assert!(log.contains("wrong.cu:2:") && log.contains("missing"), "{log}");
-    let log = refused::<(InOut<f32>,)>("__global__ void other(float *x) { }").expect("refused");
+    let log = refused::<(InOut<f32>,)>("__global__ void other(float *x) { }");
     assert!(log.contains("wrong"), "{log}");
 }
 
@@ -44,7 +37,7 @@ fn what_compilers_for_gpus_lack_is_refused() {
         ("int n = x[0], a[n]; a[0] = 1; x[0] = a[0];", "variable length array"),
     ] {
         let source = format!("extern \"C\" __global__ void wrong(float *x) {{\n{statement}\n}}");
-        let Some(log) = refused::<(InOut<f32>,)>(source.as_str()) else { return };
+        let log = refused::<(InOut<f32>,)>(source.as_str());
         assert!(log.contains("wrong.cu:2:") && log.contains(words), "{log}");
     }
 }
@@ -52,24 +45,41 @@ fn what_compilers_for_gpus_lack_is_refused() {
 #[test]
 fn signatures_that_do_not_fit_are_refused() {
     let source = "extern \"C\" __global__ void wrong(double a, float *x) { }";
-    let Some(log) = refused::<(f32, InOut<f32>)>(source) else { return };
+    let log = refused::<(f32, InOut<f32>)>(source);
     assert!(log.contains("compiled are 2 of [8, 8] bytes"), "{log}");
     assert!(log.ends_with("void wrong(float a, float *x)"), "{log}");
-    let log = refused::<(f64,)>(source).expect("refused");
+    let log = refused::<(f64,)>(source);
     assert!(log.contains("the signature has 1 of [8] bytes"), "{log}");
 }
 
 #[test]
 fn code_of_a_gpu_is_refused() {
-    let log = refused::<(InOut<f32>,)>(CudaSource::ptx(".version 8.0")).expect("refused");
+    let log = refused::<(InOut<f32>,)>(CudaSource::ptx(".version 8.0"));
     assert!(log.contains("PTX or machine code of a GPU") && log.contains(".host(..)"), "{log}");
-    let log = refused::<(InOut<f32>,)>(CudaSource::file("no/such.cu")).expect("refused");
+    let log = refused::<(InOut<f32>,)>(CudaSource::file("no/such.cu"));
     assert!(log.contains("no/such.cu cannot be read"), "{log}");
 }
 
+/// Kernels that compile, of which some fail.
+const SOURCE: &str = r#"
+    extern "C" __global__ void asserting(int *x) { assert(threadIdx.x < 40); }
+    extern "C" __global__ void trapped(int *x) {
+        __syncthreads();
+        if (threadIdx.x == 7) __trap();
+        __syncthreads();
+    }
+    extern "C" __global__ void waiting(int *x) {
+        if (threadIdx.x < 32) __syncthreads();
+        else __shfl_sync(0xffffffff, 1, threadIdx.x == 40 ? __syncthreads_count(1) : 0);
+    }
+    extern "C" __global__ void much(int *x) { *x = 1; }
+    extern "C" __global__ void sum(resident::View2<const int> a, int *x) {
+        *x = a(0, 0) + a(1, 1);
+    }
+"#;
+
 /// The launch fails as one whose body panics: what it was to write is lost.
-fn lost(source: &str, expected: &str) -> Result<()> {
-    let Some(kernel) = kernel::<(InOut<i32>,)>("failing", source) else { return Ok(()) };
+fn lost(kernel: &Kernel<(InOut<i32>,)>, expected: &str) -> Result<()> {
     let (device, mut x) = (device(), SmartArray::from(vec![1, 2, 3]));
     kernel.launch_on(&device.stream(), Grid::new(2, 64), (&mut x,))?;
     let Err(Error::Lost { cause, .. }) = x.host().map(drop) else { panic!("it is lost") };
@@ -84,48 +94,35 @@ fn lost(source: &str, expected: &str) -> Result<()> {
 
 #[test]
 fn a_failed_assertion_fails_the_launch_and_names_the_thread() -> Result<()> {
-    lost(
-        "extern \"C\" __global__ void failing(int *x) { assert(threadIdx.x < 40); }",
-        "failing.cu:1: assertion `threadIdx.x < 40` failed in block (0, 0, 0), thread (40, 0, 0)",
-    )
+    let expected =
+        "kernel.cu:2: assertion `threadIdx.x < 40` failed in block (0, 0, 0), thread (40, 0, 0)";
+    lost(&one_of(SOURCE, "asserting"), expected)
 }
 
 #[test]
 fn an_assertion_of_the_c_library_fails_the_launch() -> Result<()> {
-    lost(
-        "#include <assert.h>
-        extern \"C\" __global__ void failing(int *x) { assert(threadIdx.x < 40); }",
-        "failing.cu:2: assertion `threadIdx.x < 40` failed in block (0, 0, 0), thread (40, 0, 0)",
-    )
+    let source = "#include <assert.h>
+        extern \"C\" __global__ void failing(int *x) { assert(threadIdx.x < 40); }";
+    let expected =
+        "failing.cu:2: assertion `threadIdx.x < 40` failed in block (0, 0, 0), thread (40, 0, 0)";
+    lost(&kernel("failing", source), expected)
 }
 
 #[test]
 fn a_trap_behind_a_barrier_fails_the_launch() -> Result<()> {
-    lost(
-        "extern \"C\" __global__ void failing(int *x) {
-            __syncthreads();
-            if (threadIdx.x == 7) __trap();
-            __syncthreads();
-        }",
-        "__trap()",
-    )
+    lost(&one_of(SOURCE, "trapped"), "__trap()")
 }
 
 #[test]
 fn threads_that_wait_for_ever_fail_the_launch() -> Result<()> {
-    lost(
-        "extern \"C\" __global__ void failing(int *x) {
-            if (threadIdx.x < 32) __syncthreads();
-            else __shfl_sync(0xffffffff, 1, threadIdx.x == 40 ? __syncthreads_count(1) : 0);
-        }",
-        "wait for each other for ever: 33 at `__syncthreads` and 31 at operations of a warp",
-    )
+    let expected =
+        "wait for each other for ever: 33 at `__syncthreads` and 31 at operations of a warp";
+    lost(&one_of(SOURCE, "waiting"), expected)
 }
 
 #[test]
 fn grids_that_no_gpu_launches_are_refused_before_anything_moves() -> Result<()> {
-    let source = "extern \"C\" __global__ void much(int *x) { *x = 1; }";
-    let Some(much) = kernel::<(InOut<i32>,)>("much", source) else { return Ok(()) };
+    let much = one_of::<(InOut<i32>,)>(SOURCE, "much");
     assert_eq!(much.attributes(&Device::cpu())?.block_threads_max, 1024);
     let mut x = SmartArray::<i32, _>::zeros(1);
     for grid in [Grid::new(1, (32, 33)), Grid::new(1, 1).shared_bytes(300 << 10)] {
@@ -140,8 +137,7 @@ fn grids_that_no_gpu_launches_are_refused_before_anything_moves() -> Result<()> 
 /// Whatever the device's limits.
 #[test]
 fn more_shared_memory_than_compiled_code_has_fails_the_launch() -> Result<()> {
-    let source = "extern \"C\" __global__ void much(int *x) { *x = 1; }";
-    let Some(much) = kernel::<(InOut<i32>,)>("much", source) else { return Ok(()) };
+    let much = one_of::<(InOut<i32>,)>(SOURCE, "much");
     let mut x = SmartArray::<i32, _>::zeros(1);
     let limits = GridLimits { shared_bytes_max: 1 << 20, ..GridLimits::default() };
     let device = Device::emulated(Emulation::new().limits(limits));
@@ -154,11 +150,8 @@ fn more_shared_memory_than_compiled_code_has_fails_the_launch() -> Result<()> {
 /// A view whose number of axes is known only at the launch is compared there.
 #[test]
 fn a_view_of_another_number_of_axes_fails_the_launch() -> Result<()> {
-    let source = "extern \"C\" __global__ void sum(resident::View2<const int> a, int *x) {
-        *x = a(0, 0) + a(1, 1);
-    }";
     type Sum = (In<i32, IxDyn>, InOut<i32>);
-    let Some(sum) = kernel::<Sum>("sum", source) else { return Ok(()) };
+    let sum = one_of::<Sum>(SOURCE, "sum");
     let table = SmartArray::<i32, Ix2>::ones((2, 2)).into_dyn();
     let mut x = SmartArray::<i32, _>::zeros(1);
     sum.launch_on(&device().stream(), Grid::new(1, 1), (&table, &mut x))?;
@@ -171,8 +164,8 @@ fn a_view_of_another_number_of_axes_fails_the_launch() -> Result<()> {
 }
 
 #[test]
-#[ignore = "finds no compiler: run in processes of its own by the test below"]
-fn without_a_compiler() {
+fn a_compiler_that_is_missing_is_an_error_at_the_launch() {
+    own_process!([("RESIDENT_CXX", "/nowhere/c++")]);
     // SAFETY: it does not run.
     let kernel = unsafe { Kernel::<(InOut<f32>,)>::new("scale").cuda("anything") };
     let mut x = SmartArray::<f32, _>::ones(3);
@@ -193,23 +186,9 @@ fn without_a_compiler() {
 }
 
 #[test]
-fn a_compiler_that_is_missing_is_an_error_at_the_launch() {
-    let output =
-        own_process::run(test_name!(without_a_compiler), &[("RESIDENT_CXX", "/nowhere/c++")]);
-    assert_success(&output, "without_a_compiler");
-}
-
-#[test]
 fn a_kernel_that_the_source_lacks_is_named_beside_those_that_it_declares() {
-    // SAFETY: it is not run.
-    let kernel = unsafe {
-        Kernel::<(InOut<f32>,)>::new("sharpen")
-            .cuda("extern \"C\" __global__ void blur(float *x) { x[0] = 1; }")
-    };
-    let Err(Error::Compile { log, .. }) = kernel.prepare(&Device::emulated(Emulation::new()))
-    else {
-        panic!("there is no such function")
-    };
+    let source = "extern \"C\" __global__ void blur(float *x) { x[0] = 1; }";
+    let log = crate::refused::<(InOut<f32>,)>(&device(), "sharpen", source);
     let expected = "the source declares `blur`, and no `sharpen`; give the kernel that name";
-    assert!(log.contains(expected) || log.contains("there is no C++ compiler"), "{log}");
+    assert!(log.contains(expected), "{log}");
 }

@@ -6,12 +6,15 @@ use crate::{device, kernel};
 
 const ADD_ONE: &str = r#"
     extern "C" __global__ void add(int *x) { x[blockIdx.x * blockDim.x + threadIdx.x] += 1; }
+    extern "C" __global__ void spin(int *x) {
+        for (int i = 0; i < 200; ++i) atomicAdd(x + blockIdx.x % 8, 1);
+    }
 "#;
 
 /// Adds 1 in CUDA C and 10 in Rust.
-fn both() -> Option<Kernel<(InOut<i32>,)>> {
-    let kernel = kernel::<(InOut<i32>,)>("add", ADD_ONE)?;
-    Some(kernel.host(|_grid, (xs,)| xs.iter_mut().for_each(|x| *x += 10)))
+fn both() -> Kernel<(InOut<i32>,)> {
+    let kernel = kernel::<(InOut<i32>,)>("add", ADD_ONE);
+    kernel.host(|_grid, (xs,)| xs.iter_mut().for_each(|x| *x += 10))
 }
 
 fn added(kernel: &Kernel<(InOut<i32>,)>, device: &Device) -> Result<Vec<i32>> {
@@ -22,9 +25,7 @@ fn added(kernel: &Kernel<(InOut<i32>,)>, device: &Device) -> Result<Vec<i32>> {
 
 #[test]
 fn cuda_c_runs_where_there_is_no_other_body_or_where_it_is_preferred() -> Result<()> {
-    let (Some(both), Some(one)) = (both(), kernel::<(InOut<i32>,)>("add", ADD_ONE)) else {
-        return Ok(());
-    };
+    let (both, one) = (both(), kernel::<(InOut<i32>,)>("add", ADD_ONE));
     let preferring = Device::emulated(Emulation::new().prefer_cuda(true));
     assert_eq!(added(&one, &device())?, [1, 101]);
     assert_eq!(added(&both, &device())?, [10, 110]);
@@ -40,9 +41,9 @@ fn a_source_may_begin_with_a_byte_order_mark() -> Result<()> {
     let marked = format!("\u{feff}{ADD_ONE}");
     let path = std::env::temp_dir().join(format!("resident-mark-{}.cu", std::process::id()));
     std::fs::write(&path, &marked).expect("the folder for temporary files is writable");
-    let Some(text) = kernel::<(InOut<i32>,)>("add", &*marked) else { return Ok(()) };
+    let text = kernel::<(InOut<i32>,)>("add", &*marked);
     assert_eq!(added(&text, &device())?, [1, 101]);
-    let Some(file) = kernel::<(InOut<i32>,)>("add", CudaSource::file(&path)) else { return Ok(()) };
+    let file = kernel::<(InOut<i32>,)>("add", CudaSource::file(&path));
     assert_eq!(added(&file, &device())?, [1, 101]);
     std::fs::remove_file(&path).expect("it was written above");
     Ok(())
@@ -50,9 +51,7 @@ fn a_source_may_begin_with_a_byte_order_mark() -> Result<()> {
 
 #[test]
 fn a_kernel_is_called_and_compared_with_its_body_in_cuda_c() -> Result<()> {
-    let (Some(both), Some(one)) = (both(), kernel::<(InOut<i32>,)>("add", ADD_ONE)) else {
-        return Ok(());
-    };
+    let (both, one) = (both(), kernel::<(InOut<i32>,)>("add", ADD_ONE));
     let mut x = SmartArray::from(vec![5, 6]);
     one.call(Grid::new(1, 2), (&mut x,))?;
     assert_eq!(x.to_vec()?, [6, 7]);
@@ -66,7 +65,7 @@ fn a_kernel_is_called_and_compared_with_its_body_in_cuda_c() -> Result<()> {
 
 #[test]
 fn seeded_devices_run_cuda_c() -> Result<()> {
-    let Some(one) = kernel::<(InOut<i32>,)>("add", ADD_ONE) else { return Ok(()) };
+    let one = kernel::<(InOut<i32>,)>("add", ADD_ONE);
     for seed in 0..3 {
         assert_eq!(added(&one, &Device::emulated(Emulation::new().seed(seed)))?, [1, 101]);
     }
@@ -78,12 +77,7 @@ fn seeded_devices_run_cuda_c() -> Result<()> {
 #[test]
 fn threads_of_rayon_launch_and_run_nothing_else_meanwhile() {
     use rayon::prelude::{IntoParallelIterator, ParallelIterator};
-    let source = r#"
-        extern "C" __global__ void spin(int *x) {
-            for (int i = 0; i < 200; ++i) atomicAdd(x + blockIdx.x % 8, 1);
-        }
-    "#;
-    let Some(spin) = kernel::<(InOut<i32>,)>("spin", source) else { return };
+    let spin = kernel::<(InOut<i32>,)>("add", CudaSource::c(ADD_ONE).entry("spin"));
     let inside = std::sync::atomic::AtomicUsize::new(0);
     thread_local! {
         static DEPTH: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };

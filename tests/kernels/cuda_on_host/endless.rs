@@ -2,23 +2,34 @@
 //! limit is a variable of the process.
 
 use resident::{Emulation, Grid, InOut, Result, SmartArray};
-use support::own_process::{self, assert_success};
-use support::test_name;
+use support::own_process;
 
-use crate::kernel;
+use crate::one_of;
+
+/// A busy machine may stop a process for seconds, but these launches never end.
+const LIMIT: (&str, &str) = ("RESIDENT_LAUNCH_TIMEOUT", "0.2");
+
+/// Of which the first ends if it is not endless.
+const SOURCE: &str = r#"
+    extern "C" __global__ void count(int *x, int is_endless) {
+        __syncthreads();
+        volatile int steps = 0;
+        while (is_endless || steps < 1000) ++steps;
+        x[threadIdx.x] = steps;
+    }
+    extern "C" __global__ void wait(int *x) { while (atomicAdd(x + blockIdx.x, 0) == 0); }
+    // Counting adds no shared memory to the most.
+    extern "C" __global__ void full(int *x) {
+        __shared__ int all[12288];
+        all[threadIdx.x] = 1;
+        x[0] = all[0];
+    }
+"#;
 
 /// Launches a kernel that never ends if `is_endless`, on a device that checks kernels and on one
 /// that does not.
 fn launch(is_endless: bool) -> Result<()> {
-    let source = r#"
-        extern "C" __global__ void count(int *x, int is_endless) {
-            __syncthreads();
-            volatile int steps = 0;
-            while (is_endless || steps < 1000) ++steps;
-            x[threadIdx.x] = steps;
-        }
-    "#;
-    let Some(count) = kernel::<(InOut<i32>, i32)>("count", source) else { return Ok(()) };
+    let count = one_of::<(InOut<i32>, i32)>(SOURCE, "count");
     for is_checked in [false, true] {
         let device = resident::Device::emulated(Emulation::new().sanitize(is_checked));
         let mut x = SmartArray::<i32, _>::zeros(4);
@@ -30,36 +41,25 @@ fn launch(is_endless: bool) -> Result<()> {
 }
 
 #[test]
-#[ignore = "needs a generous time limit: run in processes of its own by the test below"]
 fn far_below_the_limit() {
+    own_process!([("RESIDENT_LAUNCH_TIMEOUT", "600")]);
     launch(false).expect("it ends");
-    let full = "extern \"C\" __global__ void full(int *x) {
-        __shared__ int all[12288]; all[threadIdx.x] = 1; x[0] = all[0]; }";
-    let _is_ready = kernel::<(InOut<i32>,)>("full", full); // counting adds no shared memory
+    let _is_ready = one_of::<(InOut<i32>,)>(SOURCE, "full");
 }
 
 #[test]
-#[ignore = "needs a time limit: run in processes of its own by the test below"]
-fn with_a_limit() {
-    match launch(true) {
-        Ok(()) => println!("skipped"),
-        Err(error) => assert!(
-            error.to_string().contains("kernel \"count\"")
-                && error.to_string().contains("it ran longer than 200ms")
-                && error.to_string().contains("a loop in an included header"),
-            "{error}"
-        ),
-    }
+fn a_launch_ends_at_the_limit_and_names_the_kernel() {
+    own_process!([LIMIT]);
+    let text = launch(true).expect_err("it does not end").to_string();
+    let words = ["kernel \"kernel\"", "it ran longer than 200ms", "a loop in an included header"];
+    assert!(words.iter().all(|words| text.contains(words)), "{text}");
 }
 
 /// Threads, and blocks, that wait for what no other one writes.
 #[test]
-#[ignore = "needs a time limit: run in processes of its own by the test below"]
-fn waiting_with_a_limit() {
-    let source = r#"
-        extern "C" __global__ void wait(int *x) { while (atomicAdd(x + blockIdx.x, 0) == 0); }
-    "#;
-    let Some(wait) = kernel::<(InOut<i32>,)>("wait", source) else { return };
+fn waiting_ends_at_the_limit() {
+    own_process!([LIMIT]);
+    let wait = one_of::<(InOut<i32>,)>(SOURCE, "wait");
     for is_checked in [false, true] {
         let device = resident::Device::emulated(Emulation::new().sanitize(is_checked));
         let mut x = SmartArray::<i32, _>::zeros(3);
@@ -70,8 +70,8 @@ fn waiting_with_a_limit() {
 }
 
 #[test]
-#[ignore = "needs a wrong limit: run in processes of its own by the test below"]
-fn with_a_wrong_limit() {
+fn a_wrong_limit_is_refused() {
+    own_process!([("RESIDENT_LAUNCH_TIMEOUT", "soon")]);
     // SAFETY: the kernel does nothing.
     let nothing = unsafe {
         resident::Kernel::<(InOut<i32>,)>::new("nothing")
@@ -80,18 +80,4 @@ fn with_a_wrong_limit() {
     let error = nothing.prepare(&resident::Device::cpu()).expect_err("the limit is no number");
     let text = error.to_string();
     assert!(text.contains("RESIDENT_LAUNCH_TIMEOUT=soon: expected a number of seconds"), "{text}");
-}
-
-#[test]
-fn launches_end_at_the_limit_and_name_the_kernel() {
-    let limit = |text| [("RESIDENT_LAUNCH_TIMEOUT", text)];
-    // A busy machine may stop a process for seconds.
-    assert_success(&own_process::run(test_name!(far_below_the_limit), &limit("600")), "it ends");
-    assert_success(&own_process::run(test_name!(with_a_limit), &limit("0.2")), "it is ended");
-    let waiting = own_process::run(test_name!(waiting_with_a_limit), &limit("0.2"));
-    assert_success(&waiting, "it is ended");
-    assert_success(
-        &own_process::run(test_name!(with_a_wrong_limit), &limit("soon")),
-        "it is refused",
-    );
 }

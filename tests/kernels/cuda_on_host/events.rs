@@ -7,16 +7,37 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
-use resident::{Device, Emulation, Grid, InOut, Out, Result, SmartArray};
-use support::own_process::{self, assert_success};
-use support::test_name;
+use resident::{Device, Grid, InOut, Out, Result, SmartArray};
+use support::own_process::assert_success;
+use support::{own_process, test_name};
 use tracing::field::{Field, Visit};
+use tracing_subscriber::Registry;
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
-use crate::{device, kernel};
+use crate::{checking, device, kernel, one_of};
 
-/// Lets a kernel print. `None` if there is no compiler.
-fn print() -> Result<Option<()>> {
+/// The kernels of these tests but the first.
+const SOURCE: &str = r#"
+    extern "C" __global__ void fill(int len, int *x) {
+        if (threadIdx.x < len) x[threadIdx.x] = 1;
+    }
+    extern "C" __global__ void count(int *x) {
+        if (threadIdx.x == 0 && blockIdx.x % 16 == 3) printf("here");
+        __syncthreads();
+        atomicAdd(x, 1);
+    }
+    extern "C" __global__ void chat(unsigned *x) {
+        __shared__ unsigned all[256];
+        all[threadIdx.x] = x[resident::thread()];
+        __syncthreads();
+        if (threadIdx.x == 3) printf("block %u\n", blockIdx.x);
+        __syncthreads();
+        x[resident::thread()] = all[255 - threadIdx.x] + 1;
+    }
+"#;
+
+/// Lets a kernel print.
+fn print() -> Result<()> {
     let source = r#"
         template <int N, typename T> __global__ void greet(T *x) {
             printf("thread %d has %d\n", threadIdx.x, x[threadIdx.x]);
@@ -24,19 +45,17 @@ fn print() -> Result<Option<()>> {
         }
     "#;
     let source = resident::CudaSource::c(source).entry("greet<2, int>");
-    let Some(greet) = kernel::<(InOut<i32>,)>("greeting", source) else { return Ok(None) };
+    let greet = kernel::<(InOut<i32>,)>("greeting", source);
     let mut x = SmartArray::from(vec![7, 8]);
     greet.launch_on(&device().stream(), Grid::new(1, 2), (&mut x,))?;
     assert_eq!(x.to_vec()?, [7, 8]);
-    Ok(Some(()))
+    Ok(())
 }
 
 #[test]
 #[ignore = "prints: run in processes of its own by the test below"]
 fn prints() {
-    if print().expect("it runs").is_none() {
-        println!("thread 0 has 7\nthread 1 has 8\nno end of line");
-    }
+    print().expect("it runs");
 }
 
 #[test]
@@ -45,6 +64,14 @@ fn text_goes_to_standard_output() {
     assert_success(&output, "prints");
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(text.contains("thread 0 has 7\nthread 1 has 8\nno end of line"), "{text}");
+}
+
+/// Makes a layer, and sets it as the process's subscriber.
+fn subscribe<L: Layer<Registry> + Clone + Default + Send + Sync>() -> L {
+    let layer = L::default();
+    let subscriber = tracing_subscriber::registry().with(layer.clone());
+    tracing::subscriber::set_global_default(subscriber).expect("the first");
+    layer
 }
 
 /// Keeps the fields of each event of kernels.
@@ -88,12 +115,8 @@ impl Visit for Fields {
 #[test]
 #[ignore = "sets the process's subscriber: run in processes of its own by the test below"]
 fn prints_to_a_subscriber() {
-    let keeper = Keeper::default();
-    let subscriber = tracing_subscriber::registry().with(keeper.clone());
-    tracing::subscriber::set_global_default(subscriber).expect("the first");
-    if print().expect("it runs").is_none() {
-        return;
-    }
+    let keeper: Keeper = subscribe();
+    print().expect("it runs");
     let kept = keeper.0.lock().expect("no panic").clone();
     let kernel = |text: &str| ("greet<2, int>".to_owned(), text.to_owned());
     let expected = ["thread 0 has 7", "thread 1 has 8", "no end of line"].map(kernel);
@@ -109,33 +132,22 @@ fn a_subscriber_gets_the_text_instead() {
 }
 
 #[test]
-#[ignore = "sets the process's subscriber: run in processes of its own by the test below"]
-fn finds_and_tells_a_subscriber() {
-    let keeper = Keeper::default();
-    let subscriber = tracing_subscriber::registry().with(keeper.clone());
-    tracing::subscriber::set_global_default(subscriber).expect("the first");
-    let source = "extern \"C\" __global__ void fill(int len, int *x) {
-        if (threadIdx.x < len) x[threadIdx.x] = 1;
-    }";
-    let Some(fill) = kernel::<(i32, Out<i32>)>("fill", source) else { return };
-    let device = Device::emulated(Emulation::new().sanitize(true));
+fn a_subscriber_gets_what_the_checker_finds() {
+    own_process!();
+    let keeper: Keeper = subscribe();
+    let fill = one_of::<(i32, Out<i32>)>(SOURCE, "fill");
+    let device = checking();
     let mut x = SmartArray::<i32, _>::uninit(4);
     for len in [3, 5] {
         fill.launch_on(&device.stream(), Grid::new(1, 8), (len, &mut x)).expect("queued");
         let _lost = device.synchronize();
     }
     let kept = keeper.0.lock().expect("no panic").clone();
-    let starts = ["INFO kernel \"fill\" leaves unwritten", "ERROR kernel \"fill\" writes"];
+    let starts = ["INFO kernel \"kernel\" leaves unwritten", "ERROR kernel \"kernel\" writes"];
     assert_eq!(kept.len(), starts.len(), "{kept:?}");
     for ((kernel, text), start) in kept.iter().zip(starts) {
-        assert!(kernel == "fill" && text.starts_with(start), "{text}");
+        assert!(kernel == "kernel" && text.starts_with(start), "{text}");
     }
-}
-
-#[test]
-fn a_subscriber_gets_what_the_checker_finds() {
-    let output = own_process::run(test_name!(finds_and_tells_a_subscriber), &[]);
-    assert_success(&output, "finds_and_tells_a_subscriber");
 }
 
 /// Uses the library where it is told what a kernel prints, and keeps what that returns.
@@ -158,31 +170,18 @@ impl<S: tracing::Subscriber> Layer<S> for Caller {
     }
 }
 
+/// On each thread of the machine that runs blocks, such a call is one of a body: it waits for
+/// nothing.
 #[test]
-#[ignore = "sets the process's subscriber: run in processes of its own by the test below"]
-fn prints_to_a_subscriber_that_uses_the_library() {
-    let caller = Caller::default();
-    let subscriber = tracing_subscriber::registry().with(caller.clone());
-    tracing::subscriber::set_global_default(subscriber).expect("the first");
-    let source = "extern \"C\" __global__ void count(int *x) {
-        if (threadIdx.x == 0 && blockIdx.x % 16 == 3) printf(\"here\");
-        __syncthreads();
-        atomicAdd(x, 1);
-    }";
-    let Some(count) = kernel::<(InOut<i32>,)>("count", source) else { return };
+fn a_subscriber_may_use_the_library() {
+    own_process!();
+    let caller: Caller = subscribe();
+    let count = one_of::<(InOut<i32>,)>(SOURCE, "count");
     let mut x = SmartArray::from(vec![0]);
     count.launch_on(&Device::cpu().stream(), Grid::new(64, 256), (&mut x,)).expect("queued");
     assert_eq!(x.to_vec().expect("it ran"), [64 * 256]);
     let outcomes = caller.0.lock().expect("no panic").clone();
     assert_eq!(outcomes.len(), 4, "{outcomes:?}");
-}
-
-/// On each thread of the machine that runs blocks, such a call is one of a body: it waits for
-/// nothing.
-#[test]
-fn a_subscriber_may_use_the_library() {
-    let output = own_process::run(test_name!(prints_to_a_subscriber_that_uses_the_library), &[]);
-    assert_success(&output, "prints_to_a_subscriber_that_uses_the_library");
 }
 
 /// Computes in parallel where it is told what a kernel prints, and counts how often it is told.
@@ -200,23 +199,15 @@ impl<S: tracing::Subscriber> Layer<S> for Parallel {
     }
 }
 
+/// A thread of rayon's that waits for rayon runs other jobs meanwhile: no kernel's may be among
+/// them.
 #[test]
-#[ignore = "sets the process's subscriber: run in processes of its own by the test below"]
-fn prints_to_a_subscriber_that_computes_in_parallel() {
+fn a_subscriber_may_compute_in_parallel() {
     const STREAMS: usize = 4;
     const ROUNDS: usize = 5;
-    let parallel = Parallel::default();
-    let subscriber = tracing_subscriber::registry().with(parallel.clone());
-    tracing::subscriber::set_global_default(subscriber).expect("the first");
-    let source = "extern \"C\" __global__ void chat(unsigned *x) {
-        __shared__ unsigned all[256];
-        all[threadIdx.x] = x[resident::thread()];
-        __syncthreads();
-        if (threadIdx.x == 3) printf(\"block %u\\n\", blockIdx.x);
-        __syncthreads();
-        x[resident::thread()] = all[255 - threadIdx.x] + 1;
-    }";
-    let Some(chat) = kernel::<(InOut<u32>,)>("chat", source) else { return };
+    own_process!();
+    let parallel: Parallel = subscribe();
+    let chat = one_of::<(InOut<u32>,)>(SOURCE, "chat");
     let device = Device::cpu();
     let new_stream = |_| device.new_stream().expect("a stream");
     let streams: Vec<_> = (0..STREAMS).map(new_stream).collect();
@@ -232,15 +223,6 @@ fn prints_to_a_subscriber_that_computes_in_parallel() {
         }
     }
     assert_eq!(parallel.0.load(Ordering::Relaxed), STREAMS * ROUNDS * 64);
-}
-
-/// A thread of rayon's that waits for rayon runs other jobs meanwhile: no kernel's may be among
-/// them.
-#[test]
-fn a_subscriber_may_compute_in_parallel() {
-    let output =
-        own_process::run(test_name!(prints_to_a_subscriber_that_computes_in_parallel), &[]);
-    assert_success(&output, "prints_to_a_subscriber_that_computes_in_parallel");
 }
 
 /// Where it is first told of a finding, waits for a thread that launches the same kernel and waits.
@@ -261,16 +243,12 @@ impl<S: tracing::Subscriber> Layer<S> for Relaunching {
 #[test]
 #[ignore = "sets the process's subscriber: run in processes of its own by the test below"]
 fn tells_a_subscriber_that_waits_for_another_launch() {
-    let relaunching = Relaunching::default();
-    let subscriber = tracing_subscriber::registry().with(relaunching.clone());
-    tracing::subscriber::set_global_default(subscriber).expect("the first");
-    let source =
-        "extern \"C\" __global__ void fill(int *x) { if (threadIdx.x < 3) x[threadIdx.x] = 1; }";
-    let Some(fill) = kernel::<(Out<i32>,)>("fill", source) else { return };
-    let device = Device::emulated(Emulation::new().sanitize(true));
+    let relaunching: Relaunching = subscribe();
+    let fill = one_of::<(i32, Out<i32>)>(SOURCE, "fill");
+    let device = checking();
     let launch = move |stream: &resident::Stream| {
         let mut x = SmartArray::<i32, _>::uninit(4);
-        fill.launch_on(stream, Grid::new(1, 4), (&mut x,)).expect("queued");
+        fill.launch_on(stream, Grid::new(1, 4), (3, &mut x)).expect("queued");
         stream.synchronize().expect("a note fails no launch");
     };
     let (other, again) = (device.new_stream().expect("a stream"), launch.clone());

@@ -5,7 +5,7 @@ use half::bf16;
 use resident::ndarray::Ix1;
 use resident::{Grid, In, InOut, Out, Result, SmartArray};
 
-use super::{device, kernel};
+use super::{device, kernel, one_of};
 
 const WARPS: &str = include_str!("../../../crates/code/src/prelude_amd.cuh");
 const BF16: &str = include_str!("../../../crates/gpu/src/code/cuda_bf16_of_amd.h");
@@ -27,45 +27,39 @@ __device__ inline void amd_fence() { __syncwarp(); }
 #define __builtin_amdgcn_ds_bpermute amd_permute
 #define __builtin_amdgcn_fence(order, scope) amd_fence()
 #define __builtin_amdgcn_wave_barrier() amd_fence()
-#define __shfl_sync own_shfl_sync
-#define __shfl_up_sync own_shfl_up_sync
-#define __shfl_down_sync own_shfl_down_sync
-#define __shfl_xor_sync own_shfl_xor_sync
-#define __ballot_sync own_ballot_sync
-#define __any_sync own_any_sync
-#define __all_sync own_all_sync
-#define __syncwarp own_syncwarp
-#define __activemask own_activemask
-#define __match_any_sync own_match_any_sync
-#define __match_all_sync own_match_all_sync
-#define __reduce_add_sync own_reduce_add_sync
-#define __reduce_min_sync own_reduce_min_sync
-#define __reduce_max_sync own_reduce_max_sync
-#define __reduce_and_sync own_reduce_and_sync
-#define __reduce_or_sync own_reduce_or_sync
-#define __reduce_xor_sync own_reduce_xor_sync
 ";
 
-/// Gives the names back to the host's functions.
-const BACK: &str = r"
-#undef __shfl_sync
-#undef __shfl_up_sync
-#undef __shfl_down_sync
-#undef __shfl_xor_sync
-#undef __ballot_sync
-#undef __any_sync
-#undef __all_sync
-#undef __syncwarp
-#undef __activemask
-#undef __match_any_sync
-#undef __match_all_sync
-#undef __reduce_add_sync
-#undef __reduce_min_sync
-#undef __reduce_max_sync
-#undef __reduce_and_sync
-#undef __reduce_or_sync
-#undef __reduce_xor_sync
-";
+/// The functions of warps that the library supplies there.
+const NAMES: [&str; 17] = [
+    "shfl_sync",
+    "shfl_up_sync",
+    "shfl_down_sync",
+    "shfl_xor_sync",
+    "ballot_sync",
+    "any_sync",
+    "all_sync",
+    "syncwarp",
+    "activemask",
+    "match_any_sync",
+    "match_all_sync",
+    "reduce_add_sync",
+    "reduce_min_sync",
+    "reduce_max_sync",
+    "reduce_and_sync",
+    "reduce_or_sync",
+    "reduce_xor_sync",
+];
+
+/// What stands before the library's functions, which get other names than the host's have.
+fn before() -> String {
+    AMDS.to_owned() + &NAMES.map(|name| format!("#define __{name} own_{name}\n")).concat()
+}
+
+/// A source of the library's functions under those names, and of the host's.
+fn comparing() -> String {
+    let undefined = NAMES.map(|name| format!("#undef __{name}\n")).concat();
+    [&before(), WARPS, &undefined, COMPARE].concat()
+}
 
 /// The lanes, widths and distances at which the two differ are counted.
 const COMPARE: &str = r#"
@@ -148,8 +142,7 @@ extern "C" __global__ void compare(resident::View1<int> faults) {
 
 #[test]
 fn functions_of_warps_are_cudas() -> Result<()> {
-    let source = format!("{AMDS}{WARPS}{BACK}{COMPARE}");
-    let Some(compare) = kernel::<(Out<i32, Ix1>,)>("compare", source) else { return Ok(()) };
+    let compare = one_of::<(Out<i32, Ix1>,)>(&comparing(), "compare");
     let mut faults = SmartArray::<i32, _>::uninit(32);
     compare.launch_on(&device().stream(), Grid::new(1, 32), (&mut faults,))?;
     assert_eq!(faults.to_vec()?, [0; 32]);
@@ -159,8 +152,7 @@ fn functions_of_warps_are_cudas() -> Result<()> {
 /// The last warp of the block has 8 lanes, and masks name others too.
 #[test]
 fn functions_of_groups_of_lanes_are_cudas() -> Result<()> {
-    let source = format!("{AMDS}{WARPS}{BACK}{COMPARE}");
-    let Some(groups) = kernel::<(Out<i32, Ix1>,)>("groups", source) else { return Ok(()) };
+    let groups = one_of::<(Out<i32, Ix1>,)>(&comparing(), "groups");
     let mut faults = SmartArray::<i32, _>::uninit(72);
     groups.launch_on(&device().stream(), Grid::new(1, 72), (&mut faults,))?;
     assert_eq!(faults.to_vec()?, [0; 72]);
@@ -212,8 +204,8 @@ fn functions_that_the_compiler_has_are_its_own() -> Result<()> {
             x(1) += 10 * __match_any_sync(resident::all_lanes(), 3) + __reduce_add_sync(-1, 60);
         }
     "#;
-    let source = format!("{AMDS}{theirs}{WARPS}{text}");
-    let Some(kernel) = kernel::<(InOut<i32, Ix1>,)>("theirs", source) else { return Ok(()) };
+    let source = [&before(), theirs, WARPS, text].concat();
+    let kernel = kernel::<(InOut<i32, Ix1>,)>("theirs", source);
     let mut x = SmartArray::<i32, _>::zeros(2);
     kernel.launch_on(&device().stream(), Grid::new(1, 1), (&mut x,))?;
     assert_eq!(x.to_vec()?, [15108, 76]);
@@ -257,7 +249,7 @@ fn expected(x: f32, y: f64) -> [bf16; 5] {
 fn bfloat16_is_rounded_to_the_nearest() -> Result<()> {
     let source = format!("#define __nv_bfloat16 amd_bf16\n{BF16}\n{ROUND}");
     type Round = (In<f32>, In<f64>, Out<u16>, i32);
-    let Some(round) = kernel::<Round>("rounded", source) else { return Ok(()) };
+    let round = kernel::<Round>("rounded", source);
     // All upper halves of a float, each with lower halves around the middle.
     let ends = [0_u32, 1, 0x7fff, 0x8000, 0x8001, 0xffff];
     let bits = (0..1_u32 << 16).step_by(7).flat_map(|high| ends.map(|low| high << 16 | low));

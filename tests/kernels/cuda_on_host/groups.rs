@@ -1,10 +1,11 @@
 //! Cooperative groups: of a block, of tiles of a warp, of the lanes that come together.
 
 use resident::emulation::FindingKind;
-use resident::{Device, Emulation, Error, Grid, In, InOut, Kernel, Result, SmartArray};
+use resident::{Grid, In, InOut, Result, SmartArray};
 
-use crate::{device, kernel};
+use crate::{checking, device, kernel, one_of, refused};
 
+/// The kernels of the first two tests.
 const SOURCE: &str = r#"
     #include <cooperative_groups.h>
     #include <cooperative_groups/reduce.h>
@@ -45,12 +46,42 @@ const SOURCE: &str = r#"
         y[11] = warp.shfl_up(t, 1);
         y[12] = cg::reduce(warp, t, cg::greater<int>());
     }
+
+    __device__ int sum(cg::thread_group group, int *part, int value) {
+        for (int by = group.size() / 2; by > 0; by /= 2) {
+            part[group.thread_rank()] = value;
+            group.sync();
+            if (group.thread_rank() < by) value += part[group.thread_rank() + by];
+            group.sync();
+        }
+        return value;
+    }
+
+    extern "C" __global__ void parts(const int *in, int *x) {
+        cg::thread_block block = cg::this_thread_block();
+        __shared__ int part[64];
+        int t = block.thread_rank(), value = in[t], *y = x + 8 * t;
+        auto warp = cg::tiled_partition<32>(block);
+        auto odd = cg::binary_partition(warp, value % 2 == 1);
+        y[0] = odd.size() + 100 * odd.thread_rank() + 10000 * odd.meta_group_rank();
+        y[1] = cg::reduce(odd, value, cg::plus<int>());
+        auto alike = cg::labeled_partition(warp, value % 5);
+        y[2] = alike.size() + 100 * alike.thread_rank() + 10000 * alike.meta_group_size();
+        y[3] = alike.meta_group_rank();
+        y[4] = alike.shfl(t, 0);
+        int of_block = sum(block, part, value);
+        y[5] = t == 0 ? of_block : 0;
+        cg::thread_group eight = cg::tiled_partition(block, 8);
+        y[6] = eight.size() + 100 * eight.thread_rank();
+        int of_eight = sum(eight, part + t / 8 * 8, value);
+        y[7] = t % 8 == 0 ? of_eight : 0;
+    }
 "#;
 
 #[test]
 fn groups_know_and_combine_their_threads() -> Result<()> {
-    let Some(groups) = kernel::<(InOut<i32>,)>("groups", SOURCE) else { return Ok(()) };
-    for device in [device(), Device::emulated(Emulation::new().sanitize(true))] {
+    let groups = one_of::<(InOut<i32>,)>(SOURCE, "groups");
+    for device in [device(), checking()] {
         let mut x = SmartArray::<i32, _>::zeros(64 * 16);
         groups.launch_on(&device.stream(), Grid::new(1, 64), (&mut x,))?;
         for (index, y) in x.to_vec()?.chunks(16).enumerate() {
@@ -85,42 +116,6 @@ fn groups_know_and_combine_their_threads() -> Result<()> {
     Ok(())
 }
 
-const PARTS: &str = r#"
-    #include <cooperative_groups.h>
-    #include <cooperative_groups/reduce.h>
-    namespace cg = cooperative_groups;
-
-    __device__ int sum(cg::thread_group group, int *part, int value) {
-        for (int by = group.size() / 2; by > 0; by /= 2) {
-            part[group.thread_rank()] = value;
-            group.sync();
-            if (group.thread_rank() < by) value += part[group.thread_rank() + by];
-            group.sync();
-        }
-        return value;
-    }
-
-    extern "C" __global__ void parts(const int *in, int *x) {
-        cg::thread_block block = cg::this_thread_block();
-        __shared__ int part[64];
-        int t = block.thread_rank(), value = in[t], *y = x + 8 * t;
-        auto warp = cg::tiled_partition<32>(block);
-        auto odd = cg::binary_partition(warp, value % 2 == 1);
-        y[0] = odd.size() + 100 * odd.thread_rank() + 10000 * odd.meta_group_rank();
-        y[1] = cg::reduce(odd, value, cg::plus<int>());
-        auto alike = cg::labeled_partition(warp, value % 5);
-        y[2] = alike.size() + 100 * alike.thread_rank() + 10000 * alike.meta_group_size();
-        y[3] = alike.meta_group_rank();
-        y[4] = alike.shfl(t, 0);
-        int of_block = sum(block, part, value);
-        y[5] = t == 0 ? of_block : 0;
-        cg::thread_group eight = cg::tiled_partition(block, 8);
-        y[6] = eight.size() + 100 * eight.thread_rank();
-        int of_eight = sum(eight, part + t / 8 * 8, value);
-        y[7] = t % 8 == 0 ? of_eight : 0;
-    }
-"#;
-
 /// What `parts` makes of its numbers for a thread.
 fn expected_of_parts(values: &[i32], t: usize) -> [i32; 8] {
     let warp = t / 32 * 32..t / 32 * 32 + 32;
@@ -151,10 +146,10 @@ fn expected_of_parts(values: &[i32], t: usize) -> [i32; 8] {
 
 #[test]
 fn groups_have_parts() -> Result<()> {
-    let Some(parts) = kernel::<(In<i32>, InOut<i32>)>("parts", PARTS) else { return Ok(()) };
+    let parts = one_of::<(In<i32>, InOut<i32>)>(SOURCE, "parts");
     let values: Vec<i32> = (0..64).map(|i| i * i % 37).collect();
     let numbers = SmartArray::from(values.clone());
-    for device in [device(), Device::emulated(Emulation::new().sanitize(true))] {
+    for device in [device(), checking()] {
         let mut x = SmartArray::<i32, _>::zeros(64 * 8);
         parts.launch_on(&device.stream(), Grid::new(1, 64), (&numbers, &mut x))?;
         for (t, y) in x.to_vec()?.chunks(8).enumerate() {
@@ -164,29 +159,30 @@ fn groups_have_parts() -> Result<()> {
     Ok(())
 }
 
-/// A block reverses 32 numbers in shared memory, into which it copies them together.
-fn reversal(wait: &str) -> String {
-    format!(
-        r#"#include <cooperative_groups.h>
-        #include <cooperative_groups/memcpy_async.h>
-        namespace cg = cooperative_groups;
-        extern "C" __global__ void reverse(const int *in, int *x) {{
-            __shared__ int copied[32];
-            auto block = cg::this_thread_block();
-            cg::memcpy_async(block, copied, in, sizeof(copied));
-            {wait}
-            x[threadIdx.x] = copied[31 - threadIdx.x];
-        }}"#
-    )
-}
+/// A block reverses 32 numbers in shared memory, into which it copies them together. What executes
+/// PTX lacks such copies, so these kernels are a source of their own.
+const REVERSALS: &str = r#"
+    #include <cooperative_groups.h>
+    #include <cooperative_groups/memcpy_async.h>
+    namespace cg = cooperative_groups;
+
+    __device__ void reverse(const int *in, int *x, bool waits) {
+        __shared__ int copied[32];
+        auto block = cg::this_thread_block();
+        cg::memcpy_async(block, copied, in, sizeof(copied));
+        if (waits) cg::wait(block);
+        x[threadIdx.x] = copied[31 - threadIdx.x];
+    }
+
+    extern "C" __global__ void reverse_and_wait(const int *in, int *x) { reverse(in, x, true); }
+    extern "C" __global__ void reverse_at_once(const int *in, int *x) { reverse(in, x, false); }
+"#;
 
 #[test]
 fn groups_copy_together_and_wait_for_it() -> Result<()> {
-    for (wait, is_correct) in [("cg::wait(block);", true), ("", false)] {
-        let Some(reverse) = kernel::<(In<i32>, InOut<i32>)>("reverse", &*reversal(wait)) else {
-            return Ok(());
-        };
-        let device = Device::emulated(Emulation::new().sanitize(true));
+    for (name, is_correct) in [("reverse_and_wait", true), ("reverse_at_once", false)] {
+        let reverse = one_of::<(In<i32>, InOut<i32>)>(REVERSALS, name);
+        let device = checking();
         let (numbers, mut x) =
             (SmartArray::from((0..32).collect::<Vec<i32>>()), SmartArray::zeros(32));
         reverse.launch_on(&device.stream(), Grid::new(1, 32), (&numbers, &mut x))?;
@@ -207,11 +203,7 @@ fn groups_of_the_grid_are_named_as_missing() {
         extern \"C\" __global__ void all(int *x) {
             cooperative_groups::this_grid().sync(); }
         extern \"C\" __global__ void one(int *x) { x[0] = 1; }";
-    if kernel::<(InOut<i32>,)>("one", source).is_none() {
-        return;
-    }
-    // SAFETY: it does not run.
-    let all = unsafe { Kernel::<(InOut<i32>,)>::new("all").cuda(source) };
-    let Err(Error::Compile { log, .. }) = all.prepare(&device()) else { panic!("no such group") };
+    let _compiles = kernel::<(InOut<i32>,)>("one", source);
+    let log = refused::<(InOut<i32>,)>(&device(), "all", source);
     assert!(log.contains(".cu:3: `this_grid`: the embedded device has no barriers of"), "{log}");
 }

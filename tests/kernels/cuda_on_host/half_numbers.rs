@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use half::{bf16, f16};
 use resident::ndarray::{Array2, Ix2};
-use resident::{CudaSource, Element, Grid, In, InOut, Kernel, Out, Result, SmartArray};
+use resident::{CudaSource, Element, Grid, In, InOut, Kernel, Out, Result, Signature, SmartArray};
 
 use crate::{device, kernel};
 
@@ -52,11 +52,94 @@ fn to_odd(x: f64) -> f32 {
     }
 }
 
-/// A source in which `T` is the type, and `NAME` stands for its name in other names.
-fn source<T: Small>(text: &str) -> CudaSource {
+/// The kernels of these tests, in which `T` is the type, and `NAME` stands for its name in other
+/// names.
+const SOURCE: &str = r#"
+    #include <cuda_fp16.h>
+    #include <cuda_bf16.h>
+    extern "C" __global__ void convert(const T *x, float *y, T *back) {
+        unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+        y[i] = __NAME2float(x[i]);
+        back[i] = __float2NAME(y[i]);
+    }
+    extern "C" __global__ void rounded(unsigned len, const double *x, resident::View2<T> view) {
+        unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+        if (i >= len) return;
+        view.data[6 * i] = __double2NAME(x[i]);
+        view.data[6 * i + 1] = __float2NAME((float)x[i]);
+        view.data[6 * i + 2] = __float2NAME_rn((float)x[i]);
+        view.data[6 * i + 3] = __float2NAME_rz((float)x[i]);
+        view.data[6 * i + 4] = __float2NAME_rd((float)x[i]);
+        view.data[6 * i + 5] = __float2NAME_ru((float)x[i]);
+    }
+    extern "C" __global__ void arithmetic(const T *x, const T *y, resident::View2<T> out) {
+        long long i = resident::thread();
+        if (i >= out.shape[0]) return;
+        T a = x[i], b = y[i], *to = &out(i, 0);
+        to[0] = a + b;
+        to[1] = __hsub(a, b);
+        to[2] = __hmul_rn(a, b);
+        to[3] = a / b;
+        to[4] = hsqrt(a);
+        to[5] = __hneg(__habs(a));
+        to[6] = hfloor(a);
+        to[7] = a < b ? T(1.0f) : T(0.0f);
+        to[8] = __hge(a, b) ? 1 : __hgeu(a, b) ? 2 : 3;
+        to[9] = __hadd_sat(a, b);
+        to[10] = a;
+        to[10] *= b;
+    }
+    extern "C" __global__ void fused_with_others(const T *x, const T *y, resident::View2<T> out) {
+        long long i = resident::thread();
+        if (i >= out.shape[0]) return;
+        for (int j = 0; j < 8; ++j) out(i, j) = __hfma(x[i], y[i], x[(i + j) % out.shape[0]]);
+    }
+    extern "C" __global__ void fused(const T *a, const T *b, const T *c, T *out) {
+        out[threadIdx.x] = __hfma(a[threadIdx.x], b[threadIdx.x], c[threadIdx.x]);
+    }
+    #if IS_HALF
+    extern "C" __global__ void extremes(const T *x, const T *y, resident::View2<T> out) {
+        long long i = resident::thread();
+        if (i >= out.shape[0]) return;
+        out(i, 0) = __hmin(x[i], y[i]);
+        out(i, 1) = __hmax(x[i], y[i]);
+        out(i, 2) = __hmax_nan(x[i], y[i]);
+    }
+    extern "C" __global__ void mixed(const __half2 *x, __half2 *sums, float *y) {
+        __shared__ half2 tile[32];
+        tile[threadIdx.x] = __hmul2(x[threadIdx.x], __float2half2_rn(2.0f));
+        __syncthreads();
+        half2 other = tile[31 - threadIdx.x];
+        half low = __low2half(other);
+        for (int by = 16; by > 0; by /= 2) low = low + __shfl_xor_sync(0xffffffff, low, by);
+        if (threadIdx.x % 8 == 0) atomicAdd(&sums[1], __halves2half2(low, __high2half(other)));
+        if (threadIdx.x != 0) return;
+        sums[0] = make_half2(low, hexp2(__int2half_rn(3)));
+        y[0] = __low2float(other) + 1000 * __high2float(other);
+        y[1] = __half2int_rn(__float2half(2.5f)) + 10 * __half2int_ru(__float2half(2.1f))
+             + 100 * __half2uint_rz(__float2half(-3.0f)) + 1000 * (int)__float2half(7.9f);
+        y[2] = __half2float(hrsqrt(__ushort_as_half(0x4400)))
+             + __half_as_ushort(hrint(half(2.5f)));
+        y[3] = __hbeq2(other, other) + 2 * __hbne2(other, other) + 4 * (tile[0] == tile[0])
+             + 8 * (__heq2_mask(tile[0], __low2half2(tile[0])) == 0xffff);
+        half h = 1;
+        h++;
+        h -= half(0.5f);
+        y[4] = h ? -h : h;
+        float2 two = __half22float2(__hfma2_relu(x[1], x[1], __hneg2(x[2])));
+        half infinity = half(1.0f) / half(0.0f);
+        y[5] = two.x + two.y + __hisinf(infinity) + __hisnan(infinity - infinity);
+        y[6] = __bfloat162float(__float2bfloat16(1.00390625f)) + float(__hmax(h, half(9.0f)));
+    }
+    #endif
+"#;
+
+/// One of them.
+fn of_type<T: Small, S: Signature>(entry: &str) -> Kernel<S> {
     let (type_name, name) = T::NAMES;
-    let headers = "#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n";
-    CudaSource::c(format!("{headers}{}", text.replace("NAME", name))).define("T", type_name)
+    let source = CudaSource::c(SOURCE.replace("NAME", name)).define("T", type_name);
+    let source = source.define("IS_HALF", u8::from(name == "half"));
+    kernel("halves", source.entry(entry))
 }
 
 /// Whether two values have the same bits, or both are not a number.
@@ -69,15 +152,8 @@ fn every<T: Small>() -> Vec<T> {
 }
 
 fn conversions<T: Small>() -> Result<()> {
-    let text = r#"
-        extern "C" __global__ void convert(const T *x, float *y, T *back) {
-            unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
-            y[i] = __NAME2float(x[i]);
-            back[i] = __float2NAME(y[i]);
-        }
-    "#;
     type Convert<T> = (In<T>, Out<f32>, Out<T>);
-    let Some(convert) = kernel::<Convert<T>>("convert", source::<T>(text)) else { return Ok(()) };
+    let convert = of_type::<T, Convert<T>>("convert");
     let x = SmartArray::from(every::<T>());
     let (mut y, mut back) = (SmartArray::<f32, _>::uninit(65_536), SmartArray::uninit(65_536));
     convert.launch_on(&device().stream(), Grid::new(256, 256), (&x, &mut y, &mut back))?;
@@ -107,21 +183,8 @@ fn numbers_between<T: Small>() -> Vec<f64> {
 }
 
 fn rounding<T: Small>() -> Result<()> {
-    let text = r#"
-        extern "C" __global__ void convert(unsigned len, const double *x, T *y) {
-            unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
-            if (i >= len) return;
-            y[6 * i] = __double2NAME(x[i]);
-            y[6 * i + 1] = __float2NAME((float)x[i]);
-            y[6 * i + 2] = __float2NAME_rn((float)x[i]);
-            y[6 * i + 3] = __float2NAME_rz((float)x[i]);
-            y[6 * i + 4] = __float2NAME_rd((float)x[i]);
-            y[6 * i + 5] = __float2NAME_ru((float)x[i]);
-        }
-    "#;
     type Convert<T> = (u32, In<f64>, Out<T, Ix2>);
-    let text = text.replace("T *y", "resident::View2<T> view").replace("y[", "view.data[");
-    let Some(convert) = kernel::<Convert<T>>("convert", source::<T>(&text)) else { return Ok(()) };
+    let convert = of_type::<T, Convert<T>>("rounded");
     let x = SmartArray::from(numbers_between::<T>());
     let mut y = SmartArray::<T, _>::uninit((x.len(), 6));
     let grid = Grid::cover(x.len());
@@ -173,26 +236,7 @@ fn of_pairs<T: Small>(kernel: &OfPairs<T>, results: usize) -> Result<(Pairs<T>, 
 }
 
 fn arithmetic<T: Small>() -> Result<()> {
-    let text = r#"
-        extern "C" __global__ void results(const T *x, const T *y, resident::View2<T> out) {
-            long long i = resident::thread();
-            if (i >= out.shape[0]) return;
-            T a = x[i], b = y[i], *to = &out(i, 0);
-            to[0] = a + b;
-            to[1] = __hsub(a, b);
-            to[2] = __hmul_rn(a, b);
-            to[3] = a / b;
-            to[4] = hsqrt(a);
-            to[5] = __hneg(__habs(a));
-            to[6] = hfloor(a);
-            to[7] = a < b ? T(1.0f) : T(0.0f);
-            to[8] = __hge(a, b) ? 1 : __hgeu(a, b) ? 2 : 3;
-            to[9] = __hadd_sat(a, b);
-            to[10] = a;
-            to[10] *= b;
-        }
-    "#;
-    let Some(kernel) = kernel("results", source::<T>(text)) else { return Ok(()) };
+    let kernel = of_type::<T, _>("arithmetic");
     let (pairs, results) = of_pairs::<T>(&kernel, 11)?;
     for ((x, y), row) in pairs.into_iter().zip(results.rows()) {
         let (a, b) = (x.f32(), y.f32());
@@ -241,16 +285,7 @@ fn arithmetic_is_rounded_after_each_operation() -> Result<()> {
 /// The smallest and the largest of two numbers; not-a-number, and the signs of zeros.
 #[test]
 fn minima_and_maxima_are_those_of_cuda() -> Result<()> {
-    let text = r#"
-        extern "C" __global__ void results(const T *x, const T *y, resident::View2<T> out) {
-            long long i = resident::thread();
-            if (i >= out.shape[0]) return;
-            out(i, 0) = __hmin(x[i], y[i]);
-            out(i, 1) = __hmax(x[i], y[i]);
-            out(i, 2) = __hmax_nan(x[i], y[i]);
-        }
-    "#;
-    let Some(kernel) = kernel("results", source::<f16>(text)) else { return Ok(()) };
+    let kernel = of_type::<f16, _>("extremes");
     let (pairs, results) = of_pairs::<f16>(&kernel, 3)?;
     for ((x, y), row) in pairs.into_iter().zip(results.rows()) {
         let (low, high) = match (x.is_nan(), y.is_nan()) {
@@ -267,14 +302,6 @@ fn minima_and_maxima_are_those_of_cuda() -> Result<()> {
     Ok(())
 }
 
-const FUSED: &str = r#"
-    extern "C" __global__ void results(const T *x, const T *y, resident::View2<T> out) {
-        long long i = resident::thread();
-        if (i >= out.shape[0]) return;
-        for (int j = 0; j < 8; ++j) out(i, j) = __hfma(x[i], y[i], x[(i + j) % out.shape[0]]);
-    }
-"#;
-
 /// A finite value in units of 2^-48, of which products of two such values are multiples.
 fn fixed(x: f16) -> i128 {
     (x.to_f64() * 2.0_f64.powi(48)) as i128
@@ -283,7 +310,7 @@ fn fixed(x: f16) -> i128 {
 /// Compared with the exact value, as an integer.
 #[test]
 fn a_fused_product_and_sum_of_halves_is_rounded_once() -> Result<()> {
-    let Some(kernel) = kernel("results", source::<f16>(FUSED)) else { return Ok(()) };
+    let kernel = of_type::<f16, _>("fused_with_others");
     let (pairs, results) = of_pairs::<f16>(&kernel, 8)?;
     for (index, ((a, b), row)) in pairs.iter().zip(results.rows()).enumerate() {
         for (got, (c, _)) in row.iter().zip(pairs.iter().cycle().skip(index)) {
@@ -310,13 +337,8 @@ fn a_fused_product_and_sum_of_halves_is_rounded_once() -> Result<()> {
 /// keep beside it, but decides.
 #[test]
 fn a_fused_sum_of_bfloat16_keeps_the_smallest_summand() -> Result<()> {
-    let text = r#"
-        extern "C" __global__ void fused(const T *a, const T *b, const T *c, T *out) {
-            out[threadIdx.x] = __hfma(a[threadIdx.x], b[threadIdx.x], c[threadIdx.x]);
-        }
-    "#;
     type Fused = (In<bf16>, In<bf16>, In<bf16>, Out<bf16>);
-    let Some(fused) = kernel::<Fused>("fused", source::<bf16>(text)) else { return Ok(()) };
+    let fused = of_type::<bf16, Fused>("fused");
     let (mut a, mut b, mut c, mut expected) = (vec![], vec![], vec![], vec![]);
     // The products have nine digits, one more than the type.
     for (x, y) in [(17.0, 17.0), (3.0, 129.0), (-3.0, 129.0), (17.0, -23.0), (5.0, 77.0)] {
@@ -345,36 +367,8 @@ fn a_fused_sum_of_bfloat16_keeps_the_smallest_summand() -> Result<()> {
 /// Pairs, shared memory, lanes, atomics, integers and mathematics.
 #[test]
 fn pairs_of_halves_and_all_else() -> Result<()> {
-    let text = r#"
-        extern "C" __global__ void mixed(const __half2 *x, __half2 *sums, float *y) {
-            __shared__ half2 tile[32];
-            tile[threadIdx.x] = __hmul2(x[threadIdx.x], __float2half2_rn(2.0f));
-            __syncthreads();
-            half2 other = tile[31 - threadIdx.x];
-            half low = __low2half(other);
-            for (int by = 16; by > 0; by /= 2) low = low + __shfl_xor_sync(0xffffffff, low, by);
-            if (threadIdx.x % 8 == 0) atomicAdd(&sums[1], __halves2half2(low, __high2half(other)));
-            if (threadIdx.x != 0) return;
-            sums[0] = make_half2(low, hexp2(__int2half_rn(3)));
-            y[0] = __low2float(other) + 1000 * __high2float(other);
-            y[1] = __half2int_rn(__float2half(2.5f)) + 10 * __half2int_ru(__float2half(2.1f))
-                 + 100 * __half2uint_rz(__float2half(-3.0f)) + 1000 * (int)__float2half(7.9f);
-            y[2] = __half2float(hrsqrt(__ushort_as_half(0x4400)))
-                 + __half_as_ushort(hrint(half(2.5f)));
-            y[3] = __hbeq2(other, other) + 2 * __hbne2(other, other) + 4 * (tile[0] == tile[0])
-                 + 8 * (__heq2_mask(tile[0], __low2half2(tile[0])) == 0xffff);
-            half h = 1;
-            h++;
-            h -= half(0.5f);
-            y[4] = h ? -h : h;
-            float2 two = __half22float2(__hfma2_relu(x[1], x[1], __hneg2(x[2])));
-            half infinity = half(1.0f) / half(0.0f);
-            y[5] = two.x + two.y + __hisinf(infinity) + __hisnan(infinity - infinity);
-            y[6] = __bfloat162float(__float2bfloat16(1.00390625f)) + float(__hmax(h, half(9.0f)));
-        }
-    "#;
     type Mixed = (In<[f16; 2]>, InOut<[f16; 2]>, Out<f32>);
-    let Some(mixed) = kernel::<Mixed>("mixed", source::<f16>(text)) else { return Ok(()) };
+    let mixed = of_type::<f16, Mixed>("mixed");
     let x = (0..32_u8).map(|i| [f16::from(i), f16::from(100 - i)]);
     let x = SmartArray::from(x.collect::<Vec<_>>());
     let mut sums = SmartArray::from(vec![[f16::ZERO; 2]; 2]);

@@ -2,30 +2,101 @@
 
 use resident::ndarray::Ix1;
 use resident::{
-    CudaSource, Device, Element, Emulation, Grid, In, InOut, Kernel, Out, Result, SmartArray,
+    CudaSource, Device, Element, Grid, In, InOut, Kernel, Out, Result, Signature, SmartArray,
 };
 
-use crate::{device, kernel};
+use crate::{checking, device, kernel, one_of};
+
+/// The kernels of the tests that need no source of their own.
+const SOURCE: &str = r#"
+    extern "C" __global__ void count(unsigned *a, unsigned long long *b, float *c, double *d,
+                                     int *e) {
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        atomicAdd(a, 2);
+        atomicAdd(b, 1ull << 33);
+        atomicAdd(c, 0.5f);
+        atomicAdd(d, 0.25);
+        atomicMax(&e[0], i);
+        atomicMin(&e[1], -i);
+        atomicInc(a + 1, 999);
+        atomicXor(a + 2, i);
+        if (atomicCAS(&e[2], 0, 1) == 0) atomicExch(&e[3], 7);
+    }
+    extern "C" __global__ void bits(resident::View1<const unsigned> x, unsigned *y) {
+        unsigned a = x(0), b = x(1);
+        y[0] = __popc(a);
+        y[1] = __clz(a);
+        y[2] = __ffs(b);
+        y[3] = __brev(a);
+        y[4] = __byte_perm(a, b, 0x5140);
+        y[5] = __umulhi(a, b);
+        y[6] = __funnelshift_l(a, b, 8);
+        y[7] = __float_as_uint(1.5f);
+        y[8] = __mul24(-3, 5);
+        y[9] = __float2int_rn(2.5f) + 10 * __float2int_ru(2.1f) + 100 * __float2int_rz(-2.9f);
+        y[10] = __float2uint_rn(-4.0f) + __double2int_rz(1e300);
+        y[11] = __sad(3, -4, 10);
+        y[12] = (unsigned)(__umul64hi(1ull << 63, 6) + __popcll(~0ull) + __clzll(1));
+        y[13] = min(3, 5) + max(2u, 9u) + abs(-4);
+    }
+    extern "C" __global__ void twice(float a, float b, float *y) {
+        y[0] = a * b - 1.0f;
+        y[1] = fmaf(a, b, -1.0f);
+        y[2] = __fmaf_rn(a, b, -1.0f);
+        y[3] = rsqrtf(4.0f) + sqrt(9.0f) + fabs(-1.0f) + pow(2.0f, 3.0f);
+        y[4] = exp2f(3) + __expf(0) + log2(8.0f) + hypotf(3, 4) + fminf(1, 2) + floor(2.7f);
+        y[5] = sqrt(16.0) + pow(2.0, 3.0) + pow(2.0, 3) + pow(2.0f, 3) + fabs(-2.0);
+        y[5] += ceil(7 / 2.0);
+    }
+    extern "C" __global__ void copy(resident::View2<const int> a, resident::View2<int> b) {
+        for (long long i = resident::thread(); i < b.size(); i += gridDim.x * blockDim.x)
+            b.at(i) = a.at(i) + 1;
+    }
+    extern "C" __global__ void add(float a, float4 p, char b, float4 q, float4 *o) {
+        *o = make_float4(a + p.x + q.x, p.y + q.y, p.z + q.z, p.w + q.w + b);
+    }
+    __device__ unsigned launches;
+    extern "C" __global__ void index(unsigned *x) { *x = ++launches; }
+    struct Pair { float of[2]; };
+    extern "C" __global__ void pick(const int *which, const float *a, float *out) {
+        size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x;
+        float two[2];
+        two[which[i]] = a[i];
+        two[1 - which[i]] = 0;
+        Pair pair = {{a[i], -a[i]}};
+        out[i] = two[0] + 2 * pair.of[which[i]];
+    }
+"#;
+
+/// Kernels of structs of several lengths in words, each of which is aligned to its length.
+fn of_aligned() -> String {
+    let of_words = |words: usize| {
+        format!(
+            r#"
+            struct alignas(4 * {words}) Block{words} {{ unsigned x[{words}]; }};
+            extern "C" __global__
+            void add{words}(char c, Block{words} a, float f, Block{words} b, unsigned *o) {{
+                __shared__ unsigned sums[{words}];
+                const Block{words} copy = a;
+                sums[threadIdx.x] = copy.x[threadIdx.x] + b.x[threadIdx.x];
+                __syncthreads();
+                o[threadIdx.x] = sums[{words} - 1 - threadIdx.x] + c + unsigned(f);
+            }}
+            "#
+        )
+    };
+    [4, 8, 16, 32, 64].map(of_words).concat()
+}
+
+/// One of these kernels, which are one source.
+fn one<S: Signature>(entry: &str) -> Kernel<S> {
+    one_of(&[SOURCE, &of_aligned()].concat(), entry)
+}
 
 #[test]
 fn atomics_of_all_widths_lose_nothing_among_blocks() -> Result<()> {
-    let source = r#"
-        extern "C" __global__ void count(unsigned *a, unsigned long long *b, float *c, double *d,
-                                         int *e) {
-            int i = blockIdx.x * blockDim.x + threadIdx.x;
-            atomicAdd(a, 2);
-            atomicAdd(b, 1ull << 33);
-            atomicAdd(c, 0.5f);
-            atomicAdd(d, 0.25);
-            atomicMax(&e[0], i);
-            atomicMin(&e[1], -i);
-            atomicInc(a + 1, 999);
-            atomicXor(a + 2, i);
-            if (atomicCAS(&e[2], 0, 1) == 0) atomicExch(&e[3], 7);
-        }
-    "#;
     type Count = (InOut<u32>, InOut<u64>, InOut<f32>, InOut<f64>, InOut<i32>);
-    let Some(count) = kernel::<Count>("count", source) else { return Ok(()) };
+    let count = one::<Count>("count");
     let mut a = SmartArray::<u32, _>::zeros(3);
     let (mut b, mut c) = (SmartArray::<u64, _>::zeros(1), SmartArray::<f32, _>::zeros(1));
     let (mut d, mut e) = (SmartArray::<f64, _>::zeros(1), SmartArray::<i32, _>::zeros(4));
@@ -39,28 +110,7 @@ fn atomics_of_all_widths_lose_nothing_among_blocks() -> Result<()> {
 
 #[test]
 fn intrinsics_of_integers_are_those_of_cuda() -> Result<()> {
-    let source = r#"
-        extern "C" __global__ void bits(const unsigned *x, unsigned *y) {
-            unsigned a = x[0], b = x[1];
-            y[0] = __popc(a);
-            y[1] = __clz(a);
-            y[2] = __ffs(b);
-            y[3] = __brev(a);
-            y[4] = __byte_perm(a, b, 0x5140);
-            y[5] = __umulhi(a, b);
-            y[6] = __funnelshift_l(a, b, 8);
-            y[7] = __float_as_uint(1.5f);
-            y[8] = __mul24(-3, 5);
-            y[9] = __float2int_rn(2.5f) + 10 * __float2int_ru(2.1f) + 100 * __float2int_rz(-2.9f);
-            y[10] = __float2uint_rn(-4.0f) + __double2int_rz(1e300);
-            y[11] = __sad(3, -4, 10);
-            y[12] = (unsigned)(__umul64hi(1ull << 63, 6) + __popcll(~0ull) + __clzll(1));
-            y[13] = min(3, 5) + max(2u, 9u) + abs(-4);
-        }
-    "#;
-    let Some(bits) = kernel::<(In<u32, Ix1>, InOut<u32>)>("bits", &*view(source)) else {
-        return Ok(());
-    };
+    let bits = one::<(In<u32, Ix1>, InOut<u32>)>("bits");
     let x = SmartArray::from(vec![0x1234_5678_u32, 0x9abc_def0]);
     let mut y = SmartArray::<u32, _>::zeros(14);
     bits.launch_on(&device().stream(), Grid::new(1, 1), (&x, &mut y))?;
@@ -85,28 +135,10 @@ fn intrinsics_of_integers_are_those_of_cuda() -> Result<()> {
     Ok(())
 }
 
-fn view(source: &str) -> String {
-    source
-        .replace("const unsigned *x", "resident::View1<const unsigned> xs")
-        .replace("x[0]", "xs(0)")
-        .replace("x[1]", "xs(1)")
-}
-
 /// NVRTC contracts only if it is asked to; here too.
 #[test]
 fn products_and_sums_are_rounded_apart() -> Result<()> {
-    let source = r#"
-        extern "C" __global__ void twice(float a, float b, float *y) {
-            y[0] = a * b - 1.0f;
-            y[1] = fmaf(a, b, -1.0f);
-            y[2] = __fmaf_rn(a, b, -1.0f);
-            y[3] = rsqrtf(4.0f) + sqrt(9.0f) + fabs(-1.0f) + pow(2.0f, 3.0f);
-            y[4] = exp2f(3) + __expf(0) + log2(8.0f) + hypotf(3, 4) + fminf(1, 2) + floor(2.7f);
-            y[5] = sqrt(16.0) + pow(2.0, 3.0) + pow(2.0, 3) + pow(2.0f, 3) + fabs(-2.0);
-            y[5] += ceil(7 / 2.0);
-        }
-    "#;
-    let Some(twice) = kernel::<(f32, f32, InOut<f32>)>("twice", source) else { return Ok(()) };
+    let twice = one::<(f32, f32, InOut<f32>)>("twice");
     let (a, b) = (1.0 + f32::EPSILON, 1.0 - f32::EPSILON);
     let mut y = SmartArray::<f32, _>::zeros(6);
     twice.launch_on(&device().stream(), Grid::new(1, 1), (a, b, &mut y))?;
@@ -126,7 +158,7 @@ fn a_header_is_included_before_the_source() -> Result<()> {
     for options in [&["--pre-include=number.cuh"][..], &["-include", "number.cuh"]] {
         let source = CudaSource::c(text).include(&folder);
         let source = options.iter().fold(source, |source, option| source.option(*option));
-        let Some(twice) = kernel::<(InOut<f32>,)>("twice", source) else { break };
+        let twice = kernel::<(InOut<f32>,)>("twice", source);
         let mut x = SmartArray::from(vec![1.0_f32, 2.0]);
         twice.launch_on(&device().stream(), Grid::new(1, 2), (&mut x,))?;
         assert_eq!(x.to_vec()?, [2.0, 4.0], "{options:?}");
@@ -161,7 +193,7 @@ fn globals_constants_vectors_and_macros() -> Result<()> {
     );
     type Mixed = (In<[f32; 4]>, InOut<[f32; 4]>, InOut<u32>);
     let source = source.define("FACTOR", 3).entry("mixed");
-    let Some(mixed) = kernel::<Mixed>("several things", source) else { return Ok(()) };
+    let mixed = kernel::<Mixed>("several things", source);
     let x = SmartArray::from(vec![[1.0_f32, 2.0, 3.0, 4.0]; 3]);
     let mut y = SmartArray::<[f32; 4], _>::full(3, [0.0; 4]);
     let mut count = SmartArray::<u32, _>::zeros(3);
@@ -176,15 +208,9 @@ fn globals_constants_vectors_and_macros() -> Result<()> {
 
 #[test]
 fn views_of_every_layout_are_read_and_written_in_place() -> Result<()> {
-    let source = r#"
-        extern "C" __global__ void copy(resident::View2<const int> a, resident::View2<int> b) {
-            for (long long i = resident::thread(); i < b.size(); i += gridDim.x * blockDim.x)
-                b.at(i) = a.at(i) + 1;
-        }
-    "#;
     use resident::ndarray::{Array2, Ix2, s};
     type Copy = (In<i32, Ix2>, Out<i32, Ix2>);
-    let Some(copy) = kernel::<Copy>("copy", source) else { return Ok(()) };
+    let copy = one::<Copy>("copy");
     let numbers = Array2::from_shape_fn((9, 14), |(i, j)| (100 * i + j) as i32);
     let a = SmartArray::from(numbers.clone());
     let mut b = SmartArray::<i32, _>::zeros((20, 20));
@@ -205,13 +231,8 @@ fn parameters_are_aligned_as_their_types_are() -> Result<()> {
     #[repr(C, align(16))]
     struct Four([f32; 4]);
 
-    let source = r#"
-        extern "C" __global__ void add(float a, float4 p, char b, float4 q, float4 *o) {
-            *o = make_float4(a + p.x + q.x, p.y + q.y, p.z + q.z, p.w + q.w + b);
-        }
-    "#;
     type Add = (f32, Four, i8, Four, Out<[f32; 4]>);
-    let Some(add) = kernel::<Add>("add", source) else { return Ok(()) };
+    let add = one::<Add>("add");
     let mut o = SmartArray::<[f32; 4], _>::uninit(1);
     let (p, q) = (Four([1.0, 2.0, 3.0, 4.0]), Four([10.0, 20.0, 30.0, 40.0]));
     add.launch_on(&device().stream(), Grid::new(1, 1), (0.5, p, 2, q, &mut o))?;
@@ -222,21 +243,8 @@ fn parameters_are_aligned_as_their_types_are() -> Result<()> {
 /// Adds two structs of this many words, which are passed by value behind other parameters. The
 /// threads wait for each other, and so run on stacks of their own.
 fn sums_of_aligned<B: Element + bytemuck::Pod>(words: usize) -> Result<()> {
-    let source = format!(
-        r#"
-        struct alignas({}) Block {{ unsigned x[{words}]; }};
-        extern "C" __global__ void add(char c, Block a, float f, Block b, unsigned *o) {{
-            __shared__ unsigned sums[{words}];
-            const Block copy = a;
-            sums[threadIdx.x] = copy.x[threadIdx.x] + b.x[threadIdx.x];
-            __syncthreads();
-            o[threadIdx.x] = sums[{words} - 1 - threadIdx.x] + c + unsigned(f);
-        }}
-        "#,
-        4 * words
-    );
     type Add<B> = (i8, B, f32, B, Out<u32>);
-    let Some(add) = kernel::<Add<B>>("add", source.as_str()) else { return Ok(()) };
+    let add = one::<Add<B>>(&format!("add{words}"));
     let in_rust =
         Kernel::<Add<B>>::new("add").host(|_, (c, a, f, b, o): (_, B, f32, B, &mut [u32])| {
             assert_eq!((&raw const a).addr() % align_of::<B>(), 0);
@@ -250,7 +258,7 @@ fn sums_of_aligned<B: Element + bytemuck::Pod>(words: usize) -> Result<()> {
         bytemuck::pod_read_unaligned::<B>(bytemuck::cast_slice(&values))
     };
     let expected: Vec<u32> = (0..words as u32).rev().map(|i| 1007 + 6 * i).collect();
-    let checked = Device::emulated(Emulation::new().sanitize(true));
+    let checked = checking();
     for (kernel, device) in [(&add, &device()), (&add, &checked), (&in_rust, &Device::cpu())] {
         let mut o = SmartArray::<u32, _>::uninit(words);
         let grid = Grid::new(1, words as u32);
@@ -280,12 +288,8 @@ fn structs_of_any_alignment_are_parameters() -> Result<()> {
 
 #[test]
 fn each_device_has_globals_of_its_own() -> Result<()> {
-    let source = r#"
-        __device__ unsigned launches;
-        extern "C" __global__ void index(unsigned *x) { *x = ++launches; }
-    "#;
     // `index` is a function of C libraries too.
-    let Some(index) = kernel::<(InOut<u32>,)>("index", source) else { return Ok(()) };
+    let index = one::<(InOut<u32>,)>("index");
     let (one, other) = (device(), device());
     let mut x = SmartArray::<u32, _>::zeros(1);
     for (device, expected) in [(&one, 1), (&one, 2), (&other, 1), (&one, 3)] {
@@ -313,7 +317,7 @@ fn mathematics_is_exact_where_cudas_is() -> Result<()> {
             y[4] = __byte_perm(0x80, 0, 0x8888) == 0x80808080;
         }
     "#;
-    let Some(maths) = kernel::<(Out<f64>,)>("maths", source) else { return Ok(()) };
+    let maths = kernel::<(Out<f64>,)>("maths", source);
     let mut y = SmartArray::<f64, _>::uninit(5);
     maths.launch_on(&device().stream(), Grid::new(1, 1), (&mut y,))?;
     assert_eq!(y.to_vec()?, [0.0, -1.0, 12.0, 2.5, 1.0]);
@@ -323,18 +327,7 @@ fn mathematics_is_exact_where_cudas_is() -> Result<()> {
 /// The compiler may run several threads of a block at once, where each has local arrays of its own.
 #[test]
 fn local_arrays_belong_to_one_thread() -> Result<()> {
-    let source = r#"
-        struct Pair { float of[2]; };
-        extern "C" __global__ void pick(const int *which, const float *a, float *out) {
-            size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x;
-            float two[2];
-            two[which[i]] = a[i];
-            two[1 - which[i]] = 0;
-            Pair pair = {{a[i], -a[i]}};
-            out[i] = two[0] + 2 * pair.of[which[i]];
-        }
-    "#;
-    let Some(pick) = kernel::<(In<i32>, In<f32>, Out<f32>)>("pick", source) else { return Ok(()) };
+    let pick = one::<(In<i32>, In<f32>, Out<f32>)>("pick");
     let which: Vec<i32> = (0..1024).map(|i| i32::from(i * 7 % 3 == 0)).collect();
     let a: Vec<f32> = (1..=1024).map(|i| i as f32).collect();
     let expected = |(which, a): (&i32, &f32)| if *which == 0 { 3.0 * a } else { -2.0 * a };
@@ -360,11 +353,10 @@ fn kernels_are_declared_as_cuda_allows() -> Result<()> {
             x[threadIdx.x] += 1;
         }
     "#;
-    let mut x = SmartArray::<f32, _>::zeros(32);
+    let (source, mut x) = (CudaSource::c(source), SmartArray::<f32, _>::zeros(32));
     let entries = ["all<float>", "all_inline", "all_static", "all_forced", "all_declared"];
     for entry in entries {
-        let source = CudaSource::c(source).entry(entry);
-        let Some(all) = kernel::<(InOut<f32>,)>("all", source) else { return Ok(()) };
+        let all = kernel::<(InOut<f32>,)>("all", source.clone().entry(entry));
         all.launch_on(&device().stream(), Grid::new(1, 32), (&mut x,))?;
     }
     assert_eq!(x.to_vec()?, [entries.len() as f32; 32]);

@@ -1,10 +1,13 @@
 //! The limits that a kernel itself has: its static shared memory, and `__launch_bounds__`.
 
+use std::sync::LazyLock;
+
 use resident::{
-    CudaSource, Device, Emulation, Error, Grid, GridLimits, InOut, Kernel, Result, SmartArray,
+    CudaSource, Device, Emulation, Error, Grid, GridLimits, InOut, Kernel, Result, Signature,
+    SmartArray,
 };
 
-use crate::{device, kernel};
+use crate::{checking, device};
 
 const SOURCE: &str = r#"
     constexpr int WIDTH = 64;
@@ -33,34 +36,64 @@ const SOURCE: &str = r#"
         x[threadIdx.x] = tile[blockDim.x - 1 - threadIdx.x];
     }
     }
+
+    #define BOUNDS __launch_bounds__(96)
+    #define THREADS 64
+    #define AT_MOST(n) __launch_bounds__(n)
+    constexpr int HALF = 32;
+    #define OF_HALF __launch_bounds__(HALF, 2)
+    extern "C" __global__ void BOUNDS by_macro(float *x) {}
+    extern "C" __global__ void __launch_bounds__(THREADS) named(float *x) {}
+    extern "C" __global__ AT_MOST(2 * THREADS) void called(float *x) {}
+    extern "C" __global__ OF_HALF void of_constant(float *x) {}
+    extern "C" __global__ void GIVEN given(float *x) {}
+    namespace ns { __global__ __launch_bounds__(8) void inside(float *x) {} }
+    template <typename T> __global__ BOUNDS void instance(T *x) {}
+
+    extern "C" __global__ void __launch_bounds__(96) wide(int *x) {
+        if (resident::thread() < 1000) x[resident::thread()] = blockDim.x;
+    }
+    extern "C" __global__ void big(int *x) {
+        __shared__ unsigned char tile[48 << 10];
+        tile[threadIdx.x] = x[0];
+        __syncthreads();
+        x[0] = tile[blockDim.x - 1 - threadIdx.x];
+    }
 "#;
 
 type Changed = (InOut<f32>,);
 
-fn of(name: &str, entry: &str) -> Option<Kernel<Changed>> {
-    kernel(name, CudaSource::c(SOURCE).entry(entry))
+/// A kernel of that source, which is compiled once, with all instances that the tests use.
+fn of<S: Signature>(entry: &str) -> Kernel<S> {
+    static ALL: LazyLock<CudaSource> = LazyLock::new(|| {
+        let source = CudaSource::c(SOURCE).define("GIVEN", "__launch_bounds__(16)");
+        for name in
+            ["ns::reversed<float>", "ns::reversed<float, 8>", "instance<float>", "ns::inside"]
+        {
+            drop(one::<Changed>(&source, name));
+        }
+        source
+    });
+    one(&ALL, entry)
+}
+
+fn one<S: Signature>(source: &CudaSource, entry: &str) -> Kernel<S> {
+    // SAFETY: the kernels access only elements of their arguments.
+    unsafe { Kernel::new("kernel").cuda(source.clone().entry(entry)) }
 }
 
 #[test]
 #[cfg(target_os = "linux")]
 fn attributes_are_those_of_the_kernel() -> Result<()> {
-    if of("bounded", "bounded").is_none() {
-        return Ok(());
-    }
-    let source = CudaSource::c(SOURCE);
-    // SAFETY: they do not run.
-    let of = |entry: &str| unsafe {
-        Kernel::<Changed>::new("limited").cuda(source.clone().entry(entry))
-    };
     // Static shared bytes, of functions too, and the most threads of a block.
-    let kernels = [
+    let kernels: [(Kernel<Changed>, _, _); 5] = [
         (of("bounded"), 256, 64),
         (of("summed"), 8000, 1024),
         (of("plain"), 0, 1024),
         (of("ns::reversed<float>"), 512, 128),
         (of("ns::reversed<float, 8>"), 64, 16),
     ];
-    for device in [Device::cpu(), Device::emulated(Emulation::new().sanitize(true))] {
+    for device in [Device::cpu(), checking()] {
         for (kernel, shared_bytes, threads_max) in &kernels {
             let seen = kernel.attributes(&device)?;
             let expected = (*shared_bytes, *threads_max);
@@ -72,23 +105,8 @@ fn attributes_are_those_of_the_kernel() -> Result<()> {
 
 #[test]
 fn launch_bounds_behind_macros_are_seen() -> Result<()> {
-    let source = CudaSource::c(
-        "#define BOUNDS __launch_bounds__(96)
-        #define THREADS 64
-        #define AT_MOST(n) __launch_bounds__(n)
-        constexpr int WIDTH = 32;
-        #define OF_WIDTH __launch_bounds__(WIDTH, 2)
-        extern \"C\" __global__ void BOUNDS plain(float *x) {}
-        extern \"C\" __global__ void __launch_bounds__(THREADS) named(float *x) {}
-        extern \"C\" __global__ AT_MOST(2 * THREADS) void called(float *x) {}
-        extern \"C\" __global__ OF_WIDTH void of_constant(float *x) {}
-        extern \"C\" __global__ void GIVEN given(float *x) {}
-        namespace ns { __global__ __launch_bounds__(8) void inside(float *x) {} }
-        template <typename T> __global__ BOUNDS void instance(T *x) {}",
-    );
-    let source = source.define("GIVEN", "__launch_bounds__(16)");
     let kernels = [
-        ("plain", 96),
+        ("by_macro", 96),
         ("named", 64),
         ("called", 128),
         ("of_constant", 32),
@@ -96,14 +114,8 @@ fn launch_bounds_behind_macros_are_seen() -> Result<()> {
         ("ns::inside", 8),
         ("instance<float>", 96),
     ];
-    if kernel::<Changed>("plain", source.clone()).is_none() {
-        return Ok(());
-    }
-    // SAFETY: they do nothing.
-    let of =
-        |name: &str| unsafe { Kernel::<Changed>::new("limited").cuda(source.clone().entry(name)) };
-    let kernels = kernels.map(|(name, most)| (name, of(name), most));
-    for device in [Device::cpu(), Device::emulated(Emulation::new().sanitize(true))] {
+    let kernels = kernels.map(|(name, most)| (name, of::<Changed>(name), most));
+    for device in [Device::cpu(), checking()] {
         for (name, kernel, most) in &kernels {
             assert_eq!(kernel.attributes(&device)?.block_threads_max, *most, "{name}");
         }
@@ -116,7 +128,7 @@ fn launch_bounds_behind_macros_are_seen() -> Result<()> {
 
 #[test]
 fn blocks_larger_than_the_launch_bounds_are_refused() -> Result<()> {
-    let Some(bounded) = of("mirror", "bounded") else { return Ok(()) };
+    let bounded = of::<Changed>("bounded");
     let mut x: SmartArray<f32, _> = (0..65_u8).map(f32::from).collect::<Vec<_>>().into();
     let refused = bounded.launch_on(&device().stream(), Grid::new(1, 65), (&mut x,));
     let Err(Error::Grid { fault, .. }) = &refused else { panic!("{refused:?}") };
@@ -129,10 +141,7 @@ fn blocks_larger_than_the_launch_bounds_are_refused() -> Result<()> {
 
 #[test]
 fn automatic_blocks_are_as_large_as_the_bounds_allow() -> Result<()> {
-    let source = "extern \"C\" __global__ void __launch_bounds__(96) wide(int *x) {
-        if (resident::thread() < 1000) x[resident::thread()] = blockDim.x;
-    }";
-    let Some(wide) = kernel::<(InOut<i32>,)>("wide", source) else { return Ok(()) };
+    let wide = of::<(InOut<i32>,)>("wide");
     let mut x = SmartArray::<i32, _>::zeros(1000);
     wide.launch_on(&device().stream(), Grid::cover(1000).auto(), (&mut x,))?;
     assert!(x.to_vec()?.iter().all(|threads| *threads == 96), "{:?}", x.get(0)?);
@@ -142,7 +151,7 @@ fn automatic_blocks_are_as_large_as_the_bounds_allow() -> Result<()> {
 #[test]
 #[cfg(target_os = "linux")]
 fn static_and_dynamic_shared_memory_share_a_limit() -> Result<()> {
-    let Some(bounded) = of("both", "bounded") else { return Ok(()) };
+    let bounded = of::<Changed>("bounded");
     let mut x = SmartArray::<f32, _>::zeros(64);
     let grid = |bytes| Grid::new(1, 64).shared_bytes(bytes);
     let most = (227 << 10) - 256;
@@ -167,19 +176,15 @@ fn static_and_dynamic_shared_memory_share_a_limit() -> Result<()> {
 #[test]
 #[cfg(target_os = "linux")]
 fn more_static_shared_memory_than_gpus_have_is_refused() {
-    let source = |bytes: u32| {
-        format!(
-            "extern \"C\" __global__ void big(int *x) {{
-                __shared__ unsigned char tile[{bytes}];
-                tile[threadIdx.x] = x[0];
-                __syncthreads();
-                x[0] = tile[blockDim.x - 1 - threadIdx.x];
-            }}"
-        )
-    };
-    let Some(_) = kernel::<(InOut<i32>,)>("big", source(48 << 10)) else { return };
+    of::<(InOut<i32>,)>("big").prepare(&Device::cpu()).expect("it is as large as allowed");
+    let source = "extern \"C\" __global__ void big(int *x) {
+        __shared__ unsigned char tile[(48 << 10) + 1];
+        tile[threadIdx.x] = x[0];
+        __syncthreads();
+        x[0] = tile[blockDim.x - 1 - threadIdx.x];
+    }";
     // SAFETY: it does not run.
-    let big = unsafe { Kernel::<(InOut<i32>,)>::new("big").cuda(source((48 << 10) + 1)) };
+    let big = unsafe { Kernel::<(InOut<i32>,)>::new("big").cuda(source) };
     let refused = big.prepare(&Device::cpu());
     let Err(Error::Compile { kernel, log, .. }) = &refused else { panic!("{refused:?}") };
     assert_eq!(kernel, "\"big\"");

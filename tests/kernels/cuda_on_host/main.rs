@@ -1,5 +1,5 @@
 //! CUDA C bodies on the embedded device, compiled for the host: what the language has, what is
-//! refused, and which body a device runs. Without a C++ compiler these tests say so and do nothing.
+//! refused, and which body a device runs.
 
 support::record_launches!();
 
@@ -29,18 +29,31 @@ fn device() -> Device {
     Device::emulated(Emulation::new())
 }
 
-/// A kernel with a body in CUDA C. `None`, with a message, if there is no C++ compiler.
-fn kernel<S: Signature>(name: &str, source: impl Into<CudaSource>) -> Option<Kernel<S>> {
+/// A kernel with a body in CUDA C, which compiles.
+fn kernel<S: Signature>(name: &str, source: impl Into<CudaSource>) -> Kernel<S> {
     // SAFETY: the sources of this suite access only elements of their arguments.
     let kernel = unsafe { Kernel::<S>::new(name).cuda(source) };
-    match kernel.prepare(&Device::cpu()) {
-        Err(Error::Compile { log, .. }) if log.contains("there is no C++ compiler") => {
-            eprintln!("skipped: {log}");
-            None
-        }
-        outcome => {
-            outcome.unwrap_or_else(|error| panic!("{error}"));
-            Some(kernel)
-        }
+    kernel.prepare(&Device::cpu()).unwrap_or_else(|error| panic!("{error}"));
+    kernel
+}
+
+/// Why a device refuses a kernel.
+fn refused<S: Signature>(device: &Device, name: &str, source: impl Into<CudaSource>) -> String {
+    // SAFETY: it does not run.
+    let kernel = unsafe { Kernel::<S>::new(name).cuda(source) };
+    match kernel.prepare(device) {
+        Err(Error::Compile { log, .. }) => log,
+        other => panic!("{other:?}"),
     }
+}
+
+/// A device that checks kernels.
+fn checking() -> Device {
+    Device::emulated(Emulation::new().sanitize(true))
+}
+
+/// A kernel of a source that several tests share. Its code is made once for all of them, since they
+/// call the kernel by the same name, which messages have.
+fn one_of<S: Signature>(source: &str, entry: &str) -> Kernel<S> {
+    kernel("kernel", CudaSource::c(source).entry(entry))
 }

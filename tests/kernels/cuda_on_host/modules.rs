@@ -5,7 +5,7 @@ use resident::{
     CudaSource, Device, Emulation, Error, Grid, In, InOut, Kernel, Result, Signature, SmartArray,
 };
 
-use crate::device;
+use crate::{checking, device};
 
 const SOURCE: &str = r#"
     __constant__ float coef[3] = {1, 1, 1};
@@ -18,34 +18,34 @@ const SOURCE: &str = r#"
         if (threadIdx.x == 0) { ++calls; ns::total += 5; }
     }
     template <typename T> __global__ void last(T *x) { x[0] = coef[2]; ++calls; }
+
+    __managed__ int met;
+    extern "C" __global__ void meet(int *out) { out[0] = ++met; }
+    namespace { __constant__ int scale = 2; }
+    namespace ns { static __constant__ int offset = 3; }
+    extern "C" __global__ void scaled(int *x) { x[0] = scale * x[0] + ns::offset; }
+    extern "C" __global__ void f(float n, const int *x, resident::View1<double> y) {}
 "#;
 
 /// A kernel of a clone of a source.
 fn of<S: Signature>(source: &CudaSource, name: &str) -> Kernel<S> {
     // SAFETY: the kernels of this suite access as many elements as there are threads.
-    unsafe { Kernel::<S>::new(name).cuda(source.clone().entry(name)) }
+    unsafe { Kernel::<S>::new("kernel").cuda(source.clone().entry(name)) }
 }
 
-fn has_compiler(kernel: &Kernel<impl Signature>) -> bool {
-    match kernel.prepare(&Device::cpu()) {
-        Err(Error::Compile { log, .. }) if log.contains("there is no C++ compiler") => false,
-        outcome => outcome.map(|()| true).unwrap_or_else(|error| panic!("{error}")),
-    }
-}
-
-fn checking() -> Device {
-    Device::emulated(Emulation::new().sanitize(true))
+/// A source with variables of its own. Its code is that of others, if a kernel of this name is
+/// prepared before a variable is used, since they have the same instance.
+fn source() -> (CudaSource, Kernel<(InOut<f64>,)>) {
+    let source = CudaSource::c(SOURCE);
+    let last = of(&source, "last<double>");
+    (source, last)
 }
 
 #[test]
 fn kernels_of_one_source_share_its_variables_on_each_device() -> Result<()> {
-    let source = CudaSource::c(SOURCE);
+    let (source, last) = source();
     let count = of::<(InOut<i32>,)>(&source, "count");
     let line = of::<(InOut<f32>,)>(&source, "line");
-    let last = of::<(InOut<f64>,)>(&source, "last<double>");
-    if !has_compiler(&count) {
-        return Ok(());
-    }
     for device in [device(), device(), checking()] {
         let stream = device.stream();
         let (mut n, mut x) = (SmartArray::<i32, _>::zeros(1), SmartArray::<f32, _>::zeros(2));
@@ -65,13 +65,8 @@ fn kernels_of_one_source_share_its_variables_on_each_device() -> Result<()> {
 
 #[test]
 fn a_managed_variable_is_one_of_the_device() -> Result<()> {
-    let text = "__managed__ int met; \
-        extern \"C\" __global__ void meet(int *out) { out[0] = ++met; }";
-    let source = CudaSource::c(text);
+    let (source, _last) = source();
     let meet = of::<(InOut<i32>,)>(&source, "meet");
-    if !has_compiler(&meet) {
-        return Ok(());
-    }
     let (here, mut out) = (device(), SmartArray::<i32, _>::zeros(1));
     meet.launch_on(&here.stream(), Grid::new(1, 1), (&mut out,))?;
     assert_eq!(out.get(0)?, 1);
@@ -82,13 +77,11 @@ fn a_managed_variable_is_one_of_the_device() -> Result<()> {
 
 #[test]
 fn the_host_writes_variables_before_later_launches_and_after_earlier_ones() -> Result<()> {
-    let source = CudaSource::c(SOURCE);
+    let (source, _last) = source();
     let line = of::<(InOut<f32>,)>(&source, "line");
-    if !has_compiler(&line) {
-        return Ok(());
-    }
     for device in [device(), Device::emulated(Emulation::new().seed(3)), checking()] {
         let (_here, other) = (device.enter(), device.new_stream()?);
+        line.prepare(&device)?;
         let coef = source.variable::<f32>("coef");
         let mut arrays: Vec<_> = (0..4).map(|_| SmartArray::<f32, _>::ones(2)).collect();
         for (index, x) in arrays.iter_mut().enumerate() {
@@ -108,12 +101,10 @@ fn the_host_writes_variables_before_later_launches_and_after_earlier_ones() -> R
 
 #[test]
 fn what_is_wrong_with_a_variable_is_an_error_that_says_what_there_is() -> Result<()> {
-    let source = CudaSource::c(SOURCE);
-    let line = of::<(InOut<f32>,)>(&source, "line");
-    if !has_compiler(&line) {
-        return Ok(());
-    }
-    let _here = device().enter();
+    let (source, last) = source();
+    let device = device();
+    last.prepare(&device)?;
+    let _here = device.enter();
     let Err(Error::Compile { log, .. }) = source.variable::<f32>("missing").read() else {
         panic!("there is none")
     };
@@ -133,16 +124,11 @@ fn what_is_wrong_with_a_variable_is_an_error_that_says_what_there_is() -> Result
 
 #[test]
 fn variables_that_other_sources_do_not_see_have_names() -> Result<()> {
-    let source = CudaSource::c(
-        "namespace { __constant__ int scale = 2; }
-        namespace ns { static __constant__ int offset = 3; }
-        extern \"C\" __global__ void scaled(int *x) { x[0] = scale * x[0] + ns::offset; }",
-    );
+    let (source, _last) = source();
     let scaled = of::<(InOut<i32>,)>(&source, "scaled");
-    if !has_compiler(&scaled) {
-        return Ok(());
-    }
-    let _here = device().enter();
+    let device = device();
+    scaled.prepare(&device)?;
+    let _here = device.enter();
     let mut x = SmartArray::<i32, _>::ones(1);
     assert_eq!(source.variable::<i32>("ns::offset").read()?, [3]);
     source.variable::<i32>("scale").write(&[10])?;
@@ -154,10 +140,7 @@ fn variables_that_other_sources_do_not_see_have_names() -> Result<()> {
 /// Its code could not share the variables of code that is loaded already.
 #[test]
 fn an_instance_that_comes_late_is_refused_if_there_are_variables() -> Result<()> {
-    let source = CudaSource::c(SOURCE);
-    if !has_compiler(&of::<(InOut<f32>,)>(&source, "line")) {
-        return Ok(());
-    }
+    let (source, _last) = source();
     let device = device();
     of::<(InOut<f32>,)>(&source, "line").prepare(&device)?;
     let late = of::<(InOut<f32>,)>(&source, "last<float>");
@@ -179,16 +162,12 @@ fn an_instance_that_comes_late_is_refused_if_there_are_variables() -> Result<()>
 
 #[test]
 fn types_of_parameters_are_compared_with_the_signature() {
-    let source = CudaSource::c(
-        "extern \"C\" __global__ void f(float n, const int *x, resident::View1<double> y) {}",
-    );
+    let (source, _last) = source();
     type Right = (f32, In<i32>, InOut<f64, Ix1>);
     type Scalar = (u32, In<i32>, InOut<f64, Ix1>);
     type Flat = (f32, In<f32>, InOut<f64, Ix1>);
     type Sized = (f32, In<i32>, InOut<i64, Ix1>);
-    if !has_compiler(&of::<Right>(&source, "f")) {
-        return;
-    }
+    of::<Right>(&source, "f").prepare(&device()).expect("it is as declared");
     let log = |outcome: Result<()>| match outcome {
         Err(Error::Compile { log, .. }) => log,
         other => panic!("{other:?}"),

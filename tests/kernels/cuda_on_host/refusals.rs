@@ -1,18 +1,12 @@
 //! What NVRTC refuses, and what is not there, is refused with words that help.
 
-use resident::{CudaSource, Device, Emulation, Error, Grid, InOut, Kernel, Result, SmartArray};
+use resident::{CudaSource, Device, Grid, InOut, Result, SmartArray};
 
-use crate::{device, kernel};
+use crate::{checking, device, kernel, one_of};
 
-/// What `prepare` says to a kernel of a source. `None` if there is no compiler.
-fn refused(name: &str, source: impl Into<CudaSource>) -> Option<String> {
-    // SAFETY: it does not run.
-    let kernel = unsafe { Kernel::<(InOut<f32>,)>::new(name).cuda(source) };
-    match kernel.prepare(&Device::cpu()) {
-        Err(Error::Compile { log, .. }) if log.contains("there is no C++ compiler") => None,
-        Err(Error::Compile { log, .. }) => Some(log),
-        other => panic!("{other:?}"),
-    }
+/// Why a kernel of a source is refused.
+fn refused(name: &str, source: impl Into<CudaSource>) -> String {
+    crate::refused::<(InOut<f32>,)>(&Device::cpu(), name, source)
 }
 
 fn body(text: &str) -> String {
@@ -39,7 +33,7 @@ fn what_nvrtc_refuses_is_refused_here() {
         (body("x[0] = pow(2, 3);"), "`pow` of these types is ambiguous"),
         (body("x[0] = fabs(-2) + floor(3);"), "`fabs` of these types is ambiguous"),
     ] {
-        let Some(log) = refused("k", source.as_str()) else { return };
+        let log = refused("k", source.as_str());
         assert!(log.contains(words), "{source}: {log}");
     }
 }
@@ -66,8 +60,8 @@ fn what_nvrtc_takes_is_taken() -> Result<()> {
             x[0] = add(one(), S(2).get()) + ns::twice(4.0f) + pow(2, 3) + A + table[1];
             x[0] += sqrt(16.0f) + fmax(2, 3.0) + abs(-1) + min(1, 2) + std::move(x[0]) * 0;
         }";
-    let Some(kernel) = kernel::<(InOut<f32>,)>("k", source) else { return Ok(()) };
-    for device in [device(), Device::emulated(Emulation::new().sanitize(true))] {
+    let kernel = kernel::<(InOut<f32>,)>("k", source);
+    for device in [device(), checking()] {
         let mut x = SmartArray::<f32, _>::zeros(1);
         kernel.launch_on(&device.stream(), Grid::new(1, 1), (&mut x,))?;
         assert_eq!(x.get(0)?, 3.0 + 8.0 + 8.0 + 3.0 + 2.0 + 4.0 + 3.0 + 1.0 + 1.0);
@@ -95,7 +89,7 @@ fn what_is_not_there_is_named_and_other_kernels_of_the_file_run() -> Result<()> 
         extern \"C\" __global__ void old(float *x) { x[0] = __shfl(x[0], 1); }
         extern \"C\" __global__ void good(float *x) { x[0] = 5; }",
     );
-    let Some(good) = kernel::<(InOut<f32>,)>("good", source.clone()) else { return Ok(()) };
+    let good = kernel::<(InOut<f32>,)>("good", source.clone());
     let mut x = SmartArray::<f32, _>::zeros(1);
     good.launch_on(&device().stream(), Grid::new(1, 1), (&mut x,))?;
     assert_eq!(x.get(0)?, 5.0);
@@ -109,7 +103,7 @@ fn what_is_not_there_is_named_and_other_kernels_of_the_file_run() -> Result<()> 
         ("noise", 14, "`curandState`: the embedded device has no cuRAND"),
         ("old", 15, "`__shfl`: the embedded device has no functions of warps without a mask"),
     ] {
-        let log = refused(name, source.clone()).expect("there is a compiler");
+        let log = refused(name, source.clone());
         let is_named = log.contains(words) && log.contains(&format!(".cu:{line}: "));
         assert!(is_named && log.contains("by `.host(..)`"), "{name}: {log}");
         assert_eq!(log.lines().count(), 1, "{log}");
@@ -151,8 +145,8 @@ const FUNCTIONS: &str = "
 #[test]
 fn functions_with_what_is_not_there_refuse_the_kernels_that_may_call_them() -> Result<()> {
     let source = CudaSource::c(FUNCTIONS);
-    let Some(good) = kernel::<(InOut<f32>,)>("good", source.clone()) else { return Ok(()) };
-    for device in [device(), Device::emulated(Emulation::new().sanitize(true))] {
+    let good = one_of::<(InOut<f32>,)>(FUNCTIONS, "good");
+    for device in [device(), checking()] {
         let mut x = SmartArray::<f32, _>::zeros(1);
         good.launch_on(&device.stream(), Grid::new(1, 1), (&mut x,))?;
         assert_eq!(x.get(0)?, 5.0);
@@ -165,11 +159,7 @@ fn functions_with_what_is_not_there_refuse_the_kernels_that_may_call_them() -> R
         ("pixels", 16, "`tex2D` in `pixel`"),
         ("apply<lane>", 13, "`asm` in `lane`"),
     ] {
-        // SAFETY: it does not run.
-        let kernel = unsafe { Kernel::<(InOut<f32>,)>::new(name).cuda(source.clone().entry(name)) };
-        let Err(Error::Compile { log, .. }) = kernel.prepare(&Device::cpu()) else {
-            panic!("{name} is taken")
-        };
+        let log = refused(name, source.clone().entry(name));
         let is_named = log.contains(words) && log.contains(&format!(".cu:{line}: "));
         assert!(is_named && log.contains("by `.host(..)`"), "{name}: {log}");
         assert_eq!(log.lines().count(), 1, "{log}");
@@ -180,13 +170,12 @@ fn functions_with_what_is_not_there_refuse_the_kernels_that_may_call_them() -> R
 /// No name tells that the kernel calls it.
 #[test]
 fn a_function_with_what_is_not_there_fails_the_launch_that_comes_there() -> Result<()> {
-    let source = CudaSource::c(FUNCTIONS);
-    let Some(member) = kernel::<(InOut<f32>,)>("member", source) else { return Ok(()) };
-    for device in [device(), Device::emulated(Emulation::new().sanitize(true))] {
+    let member = one_of::<(InOut<f32>,)>(FUNCTIONS, "member");
+    for device in [device(), checking()] {
         let mut x = SmartArray::<f32, _>::zeros(1);
         member.launch_on(&device.stream(), Grid::new(1, 1), (&mut x,))?;
         let error = device.synchronize().expect_err("it comes there").to_string();
-        assert!(error.contains("member.cu:13: `asm` in `lane`"), "{error}");
+        assert!(error.contains("kernel.cu:13: `asm` in `lane`"), "{error}");
     }
     Ok(())
 }
@@ -208,7 +197,7 @@ fn what_is_not_there_in_other_functions_is_named_and_refuses_the_source() {
             "k.cu:1: `curandState` in `f`, which the kernel may call: the embedded device has no",
         ),
     ] {
-        let Some(log) = refused("k", format!("{function}\n{}", body("x[0] = 1;"))) else { return };
+        let log = refused("k", format!("{function}\n{}", body("x[0] = 1;")));
         assert!(log.starts_with(words), "{log}");
     }
 }

@@ -4,12 +4,13 @@ use resident::emulation::FindingKind;
 use resident::launch::Slice;
 use resident::ndarray::{Array2, Ix2, s};
 use resident::{
-    CudaSource, Device, Emulation, Error, Grid, In, InOut, Kernel, Out, Result, SmartArray,
+    CudaSource, Device, Emulation, Error, Grid, In, InOut, Kernel, Out, Result, Signature,
+    SmartArray,
 };
 
-use crate::{device, kernel};
+use crate::{checking, device, one_of, refused};
 
-const SCALE_INTO: &str = r#"
+const SOURCE: &str = r#"
     extern "C" __global__ void scale_into(const float *x, unsigned long long x_len, float k,
                                           double *sums, unsigned long long sums_len,
                                           float *y, unsigned long long y_len) {
@@ -17,21 +18,51 @@ const SCALE_INTO: &str = r#"
         if (i < x_len && i < y_len) y[i] = k * x[i];
         if (i < sums_len) sums[i] += x_len + 100.0 * y_len;
     }
+    extern "C" __global__ void past(const int *x, unsigned long long x_len,
+                                    resident::View2<const int> table,
+                                    int *y, unsigned long long y_len) {
+        y[y_len] = table(0, 0) + x[0];
+    }
+    extern "C" __global__ void copy0(const float *x, float *y) {}
+    extern "C" __global__ void copy1(const float *x, float x_len, float *y) {}
+    extern "C" __global__ void copy2(const float *x, double x_len, float *y) {}
+    extern "C" __global__ void copy3(const float *x, float *x_len, float *y) {}
 "#;
 
 type ScaleInto = (Slice<In<f32>>, f32, Slice<InOut<f64>>, Slice<Out<f32>>);
 
-fn in_both() -> Option<Kernel<ScaleInto>> {
-    let kernel = kernel::<ScaleInto>("scale_into", SCALE_INTO)?;
-    Some(kernel.host(|_grid, (x, k, sums, y)| {
+/// A kernel with sixteen slices, which adds an element of each, and their lengths.
+fn sum_of_all() -> String {
+    let letters: Vec<char> = ('a'..='p').collect();
+    let list = |of: &dyn Fn(char) -> String| letters.iter().map(|x| of(*x)).collect::<Vec<_>>();
+    format!(
+        "extern \"C\" __global__ void sum_of_all({}) {{ a[0] = {}; a[1] = {}; }}",
+        list(&|x| {
+            let constness = if x == 'a' { "" } else { "const " };
+            format!("{constness}unsigned *{x}, unsigned long long {x}_len")
+        })
+        .join(", "),
+        list(&|x| format!("{x}[2]")).join(" + "),
+        list(&|x| format!("{x}_len")).join(" + "),
+    )
+}
+
+/// One of these kernels, which are one source.
+fn one<S: Signature>(entry: &str) -> Kernel<S> {
+    one_of(&[SOURCE, &sum_of_all()].concat(), entry)
+}
+
+fn in_both() -> Kernel<ScaleInto> {
+    let kernel = one::<ScaleInto>("scale_into");
+    kernel.host(|_grid, (x, k, sums, y)| {
         y.iter_mut().zip(x).for_each(|(y, x)| *y = k * x);
         sums.iter_mut().for_each(|sum| *sum += x.len() as f64 + 100.0 * y.len() as f64);
-    }))
+    })
 }
 
 #[test]
 fn both_bodies_get_the_elements_and_their_number() -> Result<()> {
-    let Some(kernel) = in_both() else { return Ok(()) };
+    let kernel = in_both();
     for prefer_cuda in [false, true] {
         let device = Device::emulated(Emulation::new().prefer_cuda(prefer_cuda));
         let table = Array2::from_shape_fn((4, 5), |(i, j)| (10 * i + j) as f32);
@@ -50,7 +81,7 @@ fn both_bodies_get_the_elements_and_their_number() -> Result<()> {
 
 #[test]
 fn bodies_are_called_and_compared_and_get_arrays_without_elements() -> Result<()> {
-    let Some(kernel) = in_both() else { return Ok(()) };
+    let kernel = in_both();
     let preferring = Device::emulated(Emulation::new().prefer_cuda(true));
     let empty = SmartArray::from(Vec::<f32>::new());
     let x = SmartArray::from(vec![1.0_f32, 2.0, 3.0]);
@@ -86,44 +117,25 @@ fn only_unbroken_memory_is_a_slice_and_requirements_see_its_shape() -> Result<()
 
 #[test]
 fn a_source_without_the_length_is_refused_and_told_the_declaration() {
-    for (parameters, expected) in [
-        ("const float *x, float *y", "compiled are 2 of [8, 8] bytes"),
-        ("const float *x, float x_len, float *y", "[8, 4, 8] bytes"),
-        ("const float *x, double x_len, float *y", "parameter 1 is `double` in the source"),
-        ("const float *x, float *x_len, float *y", "parameter 1 is `float *` in the source"),
+    for (name, expected) in [
+        ("copy0", "compiled are 2 of [8, 8] bytes"),
+        ("copy1", "[8, 4, 8] bytes"),
+        ("copy2", "parameter 1 is `double` in the source"),
+        ("copy3", "parameter 1 is `float *` in the source"),
     ] {
-        let source = format!("extern \"C\" __global__ void copy({parameters}) {{}}");
-        let kernel = Kernel::<(Slice<In<f32>>, Out<f32>)>::new("copy");
-        // SAFETY: the kernel accesses nothing.
-        let kernel = unsafe { kernel.cuda(CudaSource::c(source)) };
-        let error = kernel.prepare(&device()).expect_err("another list of parameters");
-        let Error::Compile { log, .. } = error else { panic!("{error}") };
-        if log.contains("there is no C++ compiler") {
-            return;
-        }
+        let source = CudaSource::c([SOURCE, &sum_of_all()].concat()).entry(name);
+        let log = refused::<(Slice<In<f32>>, Out<f32>)>(&device(), "kernel", source);
         assert!(log.contains(expected), "{log}");
-        let declared = "void copy(const float *x, unsigned long long x_len, float *y)";
-        assert!(log.ends_with(declared), "{log}");
+        let declared = "(const float *x, unsigned long long x_len, float *y)";
+        assert!(log.ends_with(&format!("void {name}{declared}")), "{log}");
     }
 }
 
 #[test]
 fn sixteen_slices_are_thirty_two_arguments() -> Result<()> {
-    let letters: Vec<char> = ('a'..='p').collect();
-    let list = |of: &dyn Fn(char) -> String| letters.iter().map(|x| of(*x)).collect::<Vec<_>>();
-    let source = format!(
-        "extern \"C\" __global__ void sum_of_all({}) {{ a[0] = {}; a[1] = {}; }}",
-        list(&|x| {
-            let constness = if x == 'a' { "" } else { "const " };
-            format!("{constness}unsigned *{x}, unsigned long long {x}_len")
-        })
-        .join(", "),
-        list(&|x| format!("{x}[2]")).join(" + "),
-        list(&|x| format!("{x}_len")).join(" + "),
-    );
     type S = Slice<In<u32>>;
     type All = (Slice<InOut<u32>>, S, S, S, S, S, S, S, S, S, S, S, S, S, S, S);
-    let Some(kernel) = kernel::<All>("sum_of_all", source) else { return Ok(()) };
+    let kernel = one::<All>("sum_of_all");
     let mut a = SmartArray::from(vec![0_u32, 0, 1]);
     let others: Vec<_> = (1..16).map(|i| SmartArray::from(vec![1 << i; 3 + i])).collect();
     let [b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = &others[..] else { panic!("15 of them") };
@@ -135,15 +147,9 @@ fn sixteen_slices_are_thirty_two_arguments() -> Result<()> {
 
 #[test]
 fn a_finding_counts_the_parameters_of_the_signature() -> Result<()> {
-    let source = r#"
-        extern "C" __global__ void past(const int *x, unsigned long long x_len,
-                                        resident::View2<const int> table,
-                                        int *y, unsigned long long y_len) {
-            y[y_len] = table(0, 0) + x[0];
-        }"#;
     type Past = (Slice<In<i32>>, In<i32, Ix2>, Slice<InOut<i32>>);
-    let Some(kernel) = kernel::<Past>("past", source) else { return Ok(()) };
-    let device = Device::emulated(Emulation::new().sanitize(true));
+    let kernel = one::<Past>("past");
+    let device = checking();
     let x = SmartArray::from(vec![1, 2]);
     let table = SmartArray::from(Array2::<i32>::ones((2, 2)));
     let mut y = SmartArray::from(vec![1, 2, 3]).named("results");

@@ -5,7 +5,7 @@ use resident::{Device, Grid, InOut, SmartArray};
 use support::own_process;
 use support::test_name;
 
-use crate::kernel;
+use crate::one_of;
 
 /// Takes some bytes of the stack for each step down, or a large array at once.
 const DEEP: &str = r#"
@@ -33,11 +33,10 @@ fn overflows_another_stack() {
         let here = std::hint::black_box([steps; 64]);
         if steps == 0 { 0 } else { down(steps - 1) + here[(steps % 64) as usize] }
     }
-    if let Some(deep) = kernel::<(i32, InOut<i32>)>("deep", DEEP) {
-        let mut x = SmartArray::<i32, _>::zeros(1);
-        deep.launch_on(&Device::cpu().stream(), Grid::new(1, 4), (9, &mut x)).expect("a launch");
-        assert_eq!(x.get(0).expect("a number"), 9);
-    }
+    let deep = one_of::<(i32, InOut<i32>)>(DEEP, "deep");
+    let mut x = SmartArray::<i32, _>::zeros(1);
+    deep.launch_on(&Device::cpu().stream(), Grid::new(1, 4), (9, &mut x)).expect("a launch");
+    assert_eq!(x.get(0).expect("a number"), 9);
     println!("{}", down(std::hint::black_box(1 << 40)));
 }
 
@@ -58,11 +57,10 @@ mod signals {
 
     use libc::{SIGSEGV, c_int, c_void, sigaction, siginfo_t};
     use resident::{Device, Emulation, Error, Grid, InOut, Kernel, SmartArray};
-    use support::own_process::{self, assert_success};
-    use support::test_name;
+    use support::{own_process, test_name};
 
     use super::DEEP;
-    use crate::kernel;
+    use crate::{kernel, one_of};
 
     type Deep = Kernel<(i32, InOut<i32>)>;
 
@@ -88,8 +86,8 @@ mod signals {
 
     #[test]
     fn a_thread_that_overflows_its_stack_fails_the_launch() {
-        let Some(deep) = kernel("deep", DEEP) else { return };
-        let Some(large) = kernel("large", DEEP) else { return };
+        let deep = one_of(DEEP, "deep");
+        let large = one_of(DEEP, "large");
         let device = crate::device();
         for _ in 0..3 {
             overflow(&deep, &device);
@@ -106,7 +104,7 @@ mod signals {
     /// As in a program that std did not start.
     #[test]
     fn threads_without_a_stack_for_signals_get_one_and_free_it() {
-        let Some(deep) = kernel("deep", DEEP) else { return };
+        let deep = one_of(DEEP, "deep");
         let without_stack = || {
             let none = libc::stack_t {
                 ss_sp: std::ptr::null_mut(),
@@ -156,7 +154,7 @@ mod signals {
     /// The handler, then a kernel, then a signal, and then what `also` does.
     fn with_a_handler_before(handler: usize, also: impl FnOnce(&Deep)) {
         install(handler);
-        let Some(deep) = kernel("deep", DEEP) else { return println!("skipped") };
+        let deep = one_of(DEEP, "deep");
         overflow(&deep, &crate::device());
         raise();
         also(&deep);
@@ -164,8 +162,8 @@ mod signals {
     }
 
     #[test]
-    #[ignore = "handles the process's signals: run in processes of its own by the test below"]
-    fn sends_to_a_handler() {
+    fn signals_that_a_program_sends_go_to_the_handler_before() {
+        own_process!();
         with_a_handler_before(count as *const () as usize, |_| {
             assert_eq!(SENT.load(Ordering::Relaxed), 1);
         });
@@ -178,8 +176,8 @@ mod signals {
     }
 
     #[test]
-    #[ignore = "handles the process's signals: run in processes of its own by the test below"]
-    fn sends_what_is_ignored() {
+    fn signals_that_a_program_sends_are_ignored_as_before() {
+        own_process!();
         with_a_handler_before(libc::SIG_IGN, |_| ());
     }
 
@@ -188,7 +186,7 @@ mod signals {
         let source = "extern \"C\" __global__ void wild(unsigned long long at, int *x) {
             *reinterpret_cast<volatile int *>(at) = *x;
         }";
-        let wild = kernel::<(u64, InOut<i32>)>("wild", source).expect("there is a compiler");
+        let wild = kernel::<(u64, InOut<i32>)>("wild", source);
         let mut x = SmartArray::<i32, _>::zeros(1);
         let _ends = wild.launch_on(&seeded().stream(), Grid::new(1, 1), (8, &mut x));
         let _ends = x.to_vec();
@@ -200,9 +198,7 @@ mod signals {
         let source = "extern \"C\" __global__ void wild(unsigned long long at, int *x) {
             memset(reinterpret_cast<void *>(at), 1, 4096 + *x);
         }";
-        let Some(wild) = kernel::<(u64, InOut<i32>)>("wild", source) else {
-            return println!("skipped");
-        };
+        let wild = kernel::<(u64, InOut<i32>)>("wild", source);
         let mut x = SmartArray::<i32, _>::zeros(1);
         let _ends = wild.launch_on(&seeded().stream(), Grid::new(1, 1), (8, &mut x));
         let _ends = x.to_vec();
@@ -248,7 +244,7 @@ mod signals {
     #[test]
     #[ignore = "handles the process's signals: run in processes of its own by the test below"]
     fn overflows_below_later_handlers() {
-        let Some(deep) = kernel("deep", DEEP) else { return println!("skipped") };
+        let deep = one_of(DEEP, "deep");
         // The first takes the library's handler as the one before, the second is above it.
         let library = install(exit as *const () as usize);
         LIBRARY.store(Box::leak(Box::new(library)), Ordering::Release);
@@ -260,40 +256,27 @@ mod signals {
         println!("still here");
     }
 
-    /// What a process printed; `None` if it says that it is skipped.
-    fn printed(output: &Output) -> Option<String> {
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        (!text.contains("skipped")).then_some(text)
-    }
-
     /// Runs a test that ends its process, after an overflow that did not.
-    fn run_to_its_end(test: &str) -> Option<Output> {
+    fn run_to_its_end(test: &str) -> Output {
         let output = own_process::run(test, &[]);
-        let text = printed(&output)?;
+        let text = String::from_utf8_lossy(&output.stdout);
         assert!(!output.status.success() && !text.contains("still here"), "{test}: {output:?}");
-        Some(output)
+        output
     }
 
     #[test]
-    fn signals_that_a_program_sends_go_to_the_handler_before() {
-        let handled = own_process::run(test_name!(sends_to_a_handler), &[]);
-        assert_success(&handled, "a handler counts it");
-        let ignored = own_process::run(test_name!(sends_what_is_ignored), &[]);
-        assert_success(&ignored, "it is ignored");
-        if let Some(ended) = run_to_its_end(test_name!(sends_to_nobody)) {
-            assert_eq!(ended.status.signal(), Some(SIGSEGV), "{ended:?}");
-        }
+    fn signals_that_a_program_sends_end_it_without_a_handler() {
+        let ended = run_to_its_end(test_name!(sends_to_nobody));
+        assert_eq!(ended.status.signal(), Some(SIGSEGV), "{ended:?}");
     }
 
     #[test]
     fn other_faults_of_kernels_go_to_the_handler_before() {
-        if let Some(ended) = run_to_its_end(test_name!(handles_a_write_to_nothing)) {
-            assert_eq!(ended.status.code(), Some(17), "{ended:?}");
-        }
+        let ended = run_to_its_end(test_name!(handles_a_write_to_nothing));
+        assert_eq!(ended.status.code(), Some(17), "{ended:?}");
         // The access would happen again, for ever.
-        if let Some(ended) = run_to_its_end(test_name!(ignores_and_writes_to_nothing)) {
-            assert_eq!(ended.status.signal(), Some(SIGSEGV), "{ended:?}");
-        }
+        let ended = run_to_its_end(test_name!(ignores_and_writes_to_nothing));
+        assert_eq!(ended.status.signal(), Some(SIGSEGV), "{ended:?}");
     }
 
     /// The kernel that `write_to_nothing` launches, and one that writes through a function of C.
@@ -304,7 +287,7 @@ mod signals {
             test_name!(ignores_and_writes_to_nothing),
             test_name!(clears_nothing),
         ] {
-            let Some(ended) = run_to_its_end(test) else { continue };
+            let ended = run_to_its_end(test);
             let errors = String::from_utf8_lossy(&ended.stderr);
             assert!(
                 errors
@@ -321,8 +304,7 @@ mod signals {
 
     #[test]
     fn later_handlers_decide_what_they_pass_on() {
-        if let Some(ended) = run_to_its_end(test_name!(overflows_below_later_handlers)) {
-            assert_eq!(ended.status.code(), Some(17), "{ended:?}");
-        }
+        let ended = run_to_its_end(test_name!(overflows_below_later_handlers));
+        assert_eq!(ended.status.code(), Some(17), "{ended:?}");
     }
 }

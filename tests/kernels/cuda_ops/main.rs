@@ -39,6 +39,11 @@ use devices::{LARGE_SIDE, PARALLEL_LEN_MIN, devices, rust, sample};
 use resident::{Device, Emulation};
 
 /// A device that runs CUDA C.
+fn compiling() -> Device {
+    Device::emulated(Emulation::new().prefer_cuda(true))
+}
+
+/// That device, which the shared tests lack in the package `fast`.
 fn cuda() -> Option<Device> {
-    Some(Device::emulated(Emulation::new().prefer_cuda(true)))
+    Some(compiling())
 }

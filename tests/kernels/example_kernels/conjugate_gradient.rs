@@ -27,7 +27,7 @@ fn places(len: usize, end: usize) -> SmartArray<u32, Ix1> {
 #[test]
 pub(crate) fn multiply_survives_wrong_sizes() {
     let kernels = Kernels::new();
-    let Some(mut bench) = Bench::new(|device| kernels.multiply.prepare(device)) else { return };
+    let mut bench = Bench::new(|device| kernels.multiply.prepare(device));
     for (one, other) in pairs(&LENS) {
         let (values, columns, starts) = (vector(one), places(one, other), places(one + 1, one));
         for grid in grids(one) {
@@ -48,7 +48,7 @@ pub(crate) fn multiply_survives_wrong_sizes() {
 #[test]
 pub(crate) fn vectors_survive_wrong_sizes() {
     let kernels = Kernels::new();
-    let Some(mut bench) = Bench::new(|device| kernels.add.prepare(device)) else { return };
+    let mut bench = Bench::new(|device| kernels.add.prepare(device));
     for (one, other) in pairs(&LENS) {
         for (number, grid) in
             [0, 1, 2].into_iter().flat_map(|number| grids(one).map(|grid| (number, grid)))
@@ -68,7 +68,7 @@ pub(crate) fn vectors_survive_wrong_sizes() {
 #[test]
 pub(crate) fn products_survive_wrong_sizes_and_wrong_blocks() {
     let kernels = Kernels::new();
-    let Some(mut bench) = Bench::new(|device| kernels.dot.prepare(device)) else { return };
+    let mut bench = Bench::new(|device| kernels.dot.prepare(device));
     for (one, other) in pairs(&LENS) {
         for (number, grid) in
             [0, 1, 2].into_iter().flat_map(|number| grids(one).map(|grid| (number, grid)))
@@ -87,7 +87,7 @@ pub(crate) fn products_survive_wrong_sizes_and_wrong_blocks() {
 #[test]
 pub(crate) fn a_step_survives_wrong_sizes() {
     let kernels = Kernels::new();
-    let Some(mut bench) = Bench::new(|device| kernels.step.prepare(device)) else { return };
+    let mut bench = Bench::new(|device| kernels.step.prepare(device));
     for (square, (curvature, step)) in [0, 1, 2]
         .into_iter()
         .flat_map(|square| pairs(&[0, 1, 2, 3]).map(move |others| (square, others)))
@@ -107,7 +107,7 @@ pub(crate) fn a_step_survives_wrong_sizes() {
 pub(crate) fn a_matrix_may_hold_anything() {
     const FAR: u32 = u32::MAX;
     let kernels = Kernels::new();
-    let Some(mut bench) = Bench::new(|device| kernels.multiply.prepare(device)) else { return };
+    let mut bench = Bench::new(|device| kernels.multiply.prepare(device));
     let (values, columns) =
         (SmartArray::from(vec![1.0, 2.0, 4.0, 8.0]), SmartArray::from(vec![0, 9, FAR, 1]));
     let (starts, vector) =
@@ -137,7 +137,7 @@ fn times((values, columns, starts): (&[f64], &[u32], &[u32]), vector: &[f64]) ->
 #[test]
 pub(crate) fn a_matrix_of_noise_is_multiplied_as_by_a_loop() {
     let kernels = Kernels::new();
-    let Some(mut bench) = Bench::new(|device| kernels.multiply.prepare(device)) else { return };
+    let mut bench = Bench::new(|device| kernels.multiply.prepare(device));
     for (entries, len) in pairs(&LENS) {
         let (columns, starts, mut product) =
             (places(entries, len), places(len + 1, entries), Vector::zeros(len));
@@ -154,7 +154,7 @@ pub(crate) fn a_matrix_of_noise_is_multiplied_as_by_a_loop() {
 #[test]
 pub(crate) fn vectors_become_those_of_ndarray() {
     let kernels = Kernels::new();
-    let Some(mut bench) = Bench::new(|device| kernels.dot.prepare(device)) else { return };
+    let mut bench = Bench::new(|device| kernels.dot.prepare(device));
     for len in LENS {
         let (x, y) = (vector(len), Array1::from_iter((0..len).map(|i| (i % 5) as f64 - 2.0)));
         let x_here = x.host().expect("nothing was launched").to_owned();

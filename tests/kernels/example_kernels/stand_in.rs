@@ -4,7 +4,7 @@
 use resident::Device;
 use resident_stand_in::{self as driver, Settings};
 
-/// Runs a test on the stand-in's device. Says that it is skipped if there is no C++ compiler.
+/// Runs a test on the stand-in's device.
 fn run(test: fn()) {
     driver::load(Settings::new()).expect("the stand-in driver loads");
     resident_stand_in_nvrtc::load().expect("the stand-in for NVRTC loads");
