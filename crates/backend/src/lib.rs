@@ -73,10 +73,9 @@ pub use identifiers::DeviceKind;
 pub use identifiers::{Address, QueueId};
 pub use kernel_attributes::KernelAttributes;
 pub use label::{AutomaticName, Label, LabelText, short_type};
-pub use program::LoadedKernel;
 pub use program::{
-    BodyKind, ElementLayout, KernelBody, KernelCode, LoadError, ModuleVariable, ParameterLayout,
-    Program,
+    BodyKind, ElementLayout, KernelBody, KernelCode, LoadError, LoadedKernel, ModuleVariable,
+    ParameterLayout, Program, rust_body,
 };
 pub use staged_bytes::{StagedBytes, StagingOwner};
 pub use task_waker::TaskWaker;
