@@ -2,14 +2,14 @@
 
 use smallvec::SmallVec;
 
-use super::job::{CopyJob, Maker, ReadFrom};
+use super::job::{CopyJob, ReadFrom};
 use super::pipeline::Pipeline;
 use super::plan::{Route, RoutedCopies};
 use crate::device::{Device, Stream};
 use crate::error::Result;
 use crate::storage::ArrayState;
 use crate::transfer::access::request::{Marks, Regions, Request, collect_conflicts};
-use resident_backend::scope;
+use resident_backend::{Maker, scope};
 use resident_core::Access;
 use resident_core::coherence::{Location, Region, Span};
 use resident_core::layout::Selection;
@@ -106,7 +106,7 @@ impl Request<'_> {
     ) -> Option<Region> {
         let whole = self.storage.memory_order().whole();
         let is_alone = matches!(self.selection, Selection::Whole) || !state.has_pins();
-        let is_used = stream.device_ref().backend().reads_between_parts();
+        let is_used = stream.device_ref().properties().reads_between_parts;
         if !is_used || !is_alone || whole.axes() == 0 {
             return None;
         }

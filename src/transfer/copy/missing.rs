@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use super::download::Queueing;
-use super::job::{CopyJob, Maker, ReadFrom};
+use super::job::{CopyJob, ReadFrom};
 use super::pipeline::{Pipeline, QueuedCopies};
 use super::plan::{Batch, Route, RoutedCopies, RoutedPlan, routed};
 use super::report::run_deferred;
@@ -19,7 +19,7 @@ use crate::storage::{self, ArrayState, Claim, StateGuard, notify_watchers};
 use crate::transfer::access::request::{
     AwaitedGuards, Marks, Queued, Request, users_of_other_kinds,
 };
-use resident_backend::{FailureRecord, failure};
+use resident_backend::{FailureRecord, Maker, failure};
 use resident_core::Access;
 use resident_core::coherence::{Location, PlannedCopy, Source};
 use resident_core::layout::Selection;

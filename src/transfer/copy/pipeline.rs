@@ -81,7 +81,7 @@ impl Pipeline {
 
     /// Adds queued work that a later chunk may have to wait for.
     pub(in crate::transfer) fn push(&mut self, stream: Stream, position: Position) {
-        self.in_flight_max = stream.device_ref().backend().chunks_in_flight_max();
+        self.in_flight_max = stream.device_ref().properties().chunks_in_flight_max;
         self.queued.push((stream, position));
     }
 
