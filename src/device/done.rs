@@ -33,7 +33,7 @@ pub struct Done {
 impl Done {
     /// The future of all work queued on `stream` so far.
     pub(super) fn of(stream: Stream, site: CallSite) -> Self {
-        let position = stream.queue().position_to_await();
+        let position = stream.position_to_await();
         Self { stream, position, site, task: None }
     }
 

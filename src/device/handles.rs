@@ -11,9 +11,8 @@ use super::allocating::Allocations;
 use super::stream_core::StreamCore;
 use crate::memory_use::Place;
 use crate::traffic::TrafficCounter;
-use resident_backend::grid::GridLimits;
 use resident_backend::sync::{DeviceLevel, Mutex};
-use resident_backend::{Address, Backend, BodyKind, FailureRecord, Position};
+use resident_backend::{Address, Backend, DeviceProperties, FailureRecord, Position};
 use resident_core::ordering::UseEnd;
 
 /// A device: its own memory, and streams of work. Cheap to clone; two handles are equal if they
@@ -55,12 +54,7 @@ pub(crate) struct DeviceShared {
     pub(super) traffic: TrafficCounter,
     /// The memory of arrays.
     pub(super) memory: Arc<Place>,
-    /// The poison byte, with which stale copies are overwritten, if the device uses one.
-    pub(super) poison_byte: Option<u8>,
-    /// The largest grids of host bodies.
-    pub(super) grid_limits: GridLimits,
-    /// The bodies of kernels that the device runs.
-    pub(super) body_kind: BodyKind,
+    pub(super) properties: DeviceProperties,
 }
 
 /// A stream of a device: a queue whose work runs in the order in which it was queued. Cheap to

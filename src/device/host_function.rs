@@ -68,9 +68,10 @@ impl<R: Send + 'static> HostFunction<R> {
             ended: EventCount::new(),
             task: Arc::default(),
         });
-        let (position, sender) = (stream.queue().position_to_await(), Sender(Arc::clone(&shared)));
+        let (position, sender) = (stream.position_to_await(), Sender(Arc::clone(&shared)));
         let run = Box::new(move || sender.0.finish(catch_unwind(AssertUnwindSafe(function))));
-        let added = stream.core().add_host_function(position, run);
+        let properties = stream.device_ref().properties();
+        let added = stream.core().add_host_function(position, properties, run);
         added.map_err(|fault| {
             function_error(stream, "launching a host function", fault.to_string())
         })?;
@@ -165,8 +166,8 @@ impl<R: Send + 'static> HostFunction<R> {
             return self.take().map(Some);
         }
         self.check_process()?;
-        let queue = self.stream.queue();
-        if !queue.runs_by_itself() {
+        if !self.stream.device_ref().properties().runs_by_itself {
+            let queue = self.stream.queue();
             // On a seeded device each poll runs one operation.
             let polled = queue.poll(self.position).and_then(|is_complete| {
                 if is_complete { Ok(()) } else { queue.register_waker(self.position, task) }

@@ -31,6 +31,8 @@ pub(super) fn runs_for(stream: QueueId) -> bool {
 pub(super) struct Waiting {
     pub(super) queue: Arc<dyn Queue>,
     pub(super) position: Position,
+    /// As in the properties of the stream's device.
+    pub(super) runs_by_itself: bool,
     pub(super) run: Box<dyn FnOnce() + Send>,
 }
 
@@ -78,9 +80,14 @@ impl HostThread {
     }
 
     fn run(&self) {
-        while let Some(Waiting { queue, position, run }) = self.next() {
+        while let Some(Waiting { queue, position, runs_by_itself, run }) = self.next() {
             RUNS_FOR.set(Some(queue.id()));
-            wait_for_work(&*queue, position);
+            if runs_by_itself {
+                // If the driver can no longer tell, the work is over.
+                let _over = queue.synchronize_to(position);
+            } else {
+                wait_for_simulation(&*queue, position);
+            }
             // A program that waits for the function may expect to drop the stream's last handle.
             drop(queue);
             sync::assert_none_held();
@@ -108,14 +115,9 @@ impl HostThread {
     }
 }
 
-/// Waits until the work up to `position` is over. If the driver can no longer tell, it is over.
-fn wait_for_work(queue: &dyn Queue, position: Position) {
-    if queue.runs_by_itself() {
-        let _over = queue.synchronize_to(position);
-        return;
-    }
-    // This thread must not run work of a simulation, so that the program's own calls do, in the
-    // order of the seed.
+/// Waits until a simulation's work up to `position` is over. This thread must not run that work, so
+/// that the program's own calls do, in the order of the seed.
+fn wait_for_simulation(queue: &dyn Queue, position: Position) {
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let task = Arc::<TaskWaker>::default();
     task.set(&waker);

@@ -40,7 +40,7 @@ use std::sync::Arc;
 
 use crate::traffic::{Flow, LaunchedCopies, Traffic};
 use resident_backend::grid::GridLimits;
-use resident_backend::{Backend, BodyKind, DeviceKind};
+use resident_backend::{Backend, BodyKind, DeviceKind, DeviceProperties};
 use resident_embedded::{EmbeddedDevice, EmulationLog};
 
 pub use current::Entered;
@@ -165,22 +165,27 @@ impl Device {
         &self.0.backend
     }
 
+    #[inline]
+    pub(crate) fn properties(&self) -> &DeviceProperties {
+        &self.0.properties
+    }
+
     /// The poison byte, with which stale copies are overwritten, if the device uses one.
     #[inline]
     pub(crate) fn poison(&self) -> Option<u8> {
-        self.0.poison_byte
+        self.0.properties.poison_byte
     }
 
     /// The bodies of kernels that the device runs.
     #[inline]
     pub(crate) fn body_kind(&self) -> BodyKind {
-        self.0.body_kind
+        self.0.properties.body_kind
     }
 
     /// The largest grids of launches of host bodies.
     #[inline]
     pub(crate) fn grid_limits(&self) -> &GridLimits {
-        &self.0.grid_limits
+        &self.0.properties.grid_limits
     }
 }
 

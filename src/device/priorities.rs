@@ -71,7 +71,7 @@ impl Device {
         let StreamPriorities { least, greatest } = self.stream_priorities().at(site)?;
         // The range of a driver is trusted only as far as it is one.
         let priority = priority.min(least).max(greatest);
-        let make = || self.backend().new_queue_with_priority(priority);
+        let make = || self.backend().new_queue(Some(priority));
         self.stream_over(|| make().map(|queue| self.core_over(queue))).at(site)
     }
 }

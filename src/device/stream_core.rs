@@ -14,7 +14,8 @@ use resident_backend::fork::{ForkMark, refusal_text};
 use resident_backend::sync::{self, Mutex, StreamLevel};
 use resident_backend::timeline::{Awaited, WaitReason};
 use resident_backend::{
-    BackendError, FailureKind, FailureRecord, Position, Queue, QueueId, RawEvent, failure,
+    BackendError, DeviceProperties, FailureKind, FailureRecord, Position, Queue, QueueId, RawEvent,
+    failure,
 };
 use resident_core::ordering::UseEnd;
 
@@ -69,6 +70,7 @@ impl StreamCore {
     pub(super) fn add_host_function(
         &self,
         position: Position,
+        properties: &DeviceProperties,
         run: Box<dyn FnOnce() + Send>,
     ) -> io::Result<()> {
         if !self.process.is_own() {
@@ -76,7 +78,8 @@ impl StreamCore {
             drop(run);
             return Err(io::Error::other(refusal_text("this stream")));
         }
-        let waiting = Waiting { queue: Arc::clone(&self.queue), position, run };
+        let runs_by_itself = properties.runs_by_itself;
+        let waiting = Waiting { queue: Arc::clone(&self.queue), position, runs_by_itself, run };
         self.host_thread.get_or_init(Arc::default).add(waiting)
     }
 

@@ -70,7 +70,7 @@ impl Device {
     }
 
     pub(super) fn new_core(&self) -> Result<Arc<StreamCore>, BackendError> {
-        self.0.backend.new_queue().map(|queue| self.core_over(queue))
+        self.0.backend.new_queue(None).map(|queue| self.core_over(queue))
     }
 
     pub(super) fn core_over(&self, queue: Arc<dyn Queue>) -> Arc<StreamCore> {

@@ -10,7 +10,7 @@ use crate::error::{AtCall, Result};
 use resident_backend::call_site::CallSite;
 use resident_backend::sync::{self, Mutex};
 use resident_backend::timeline::{self, Run};
-use resident_backend::{BackendError, DeviceKind, EventTiming, Position, RawEvent, Work};
+use resident_backend::{BackendError, DeviceKind, EventTiming, Position, RawEvent};
 
 /// The variable that asks for reports. The audit reads all words of it but one.
 pub(crate) const AUDIT_VARIABLE: &str = "RESIDENT_AUDIT";
@@ -164,14 +164,6 @@ impl Stream {
         if let Some(oldest) = oldest {
             sync::defer_drop(oldest);
         }
-    }
-
-    /// Queues work, and times it if that is asked for.
-    pub(crate) fn submit_timed(&self, work: Work) -> std::result::Result<Position, BackendError> {
-        let begun = self.begin_timing();
-        let position = self.queue().submit(work)?;
-        self.end_timing(begun, position);
-        Ok(position)
     }
 }
 

@@ -147,6 +147,24 @@ impl Stream {
         self.core().guess_event_at_tail();
     }
 
+    /// A position after all work so far, for a task or a thread that is told when the work is
+    /// complete, however much is queued behind it meanwhile.
+    pub(super) fn position_to_await(&self) -> Position {
+        if self.device.body_kind().is_on_host() {
+            return self.queue().tail();
+        }
+        // Without an event only the whole stream can be asked, with what is queued behind. If the
+        // driver refuses one, the first look at the position says why.
+        let recorded = self.queue().record(EventTiming::Disabled);
+        recorded.map_or_else(|_| self.queue().reserve_position(), |event| event.position())
+    }
+
+    /// Whether this thread can make a copy at once instead of the stream: threads of this process
+    /// run the stream, and it is idle.
+    pub(crate) fn is_idle_on_host(&self) -> bool {
+        self.device.body_kind().is_on_host() && self.core().is_finished()
+    }
+
     pub(super) fn wait_for_event(
         &self,
         other: &Self,

@@ -97,6 +97,11 @@ unsafe impl KernelBody for ComparedBody {
         self.body.attributes()
     }
 
+    fn with_array_names(&self, _names: &dyn Fn() -> Vec<String>) -> Option<Arc<dyn KernelBody>> {
+        // `body` has them.
+        None
+    }
+
     fn tracks_contents(&self) -> bool {
         self.body.tracks_contents()
     }

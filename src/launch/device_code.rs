@@ -121,6 +121,10 @@ mod tests {
             attributes
         }
 
+        fn accepts_grid(&self, _grid: &Grid) -> bool {
+            true
+        }
+
         fn resolve_grid(&self, _grid: &Grid) -> Result<Option<Grid>, String> {
             Ok(None)
         }

@@ -7,7 +7,7 @@ use super::arguments::Arguments;
 use super::arguments::bound::BoundArgument;
 use super::compare_bodies::{Bodies, Difference};
 use super::device_code::DeviceCode;
-use super::host_body::HostBody;
+use super::host_body::host_body;
 use super::signature::Signature;
 use super::source::GpuSource;
 use super::submit::Launch;
@@ -150,10 +150,7 @@ impl<S: Signature> Kernel<S> {
     #[must_use]
     pub fn host(self, run: impl for<'a> Fn(Grid, S::Host<'a>) + Send + Sync + 'static) -> Self {
         self.with(|inner| {
-            inner.host = Some(KernelCode::Host(Arc::new(HostBody::<S, _>::new(
-                Arc::clone(&inner.name),
-                run,
-            ))));
+            inner.host = Some(KernelCode::Host(host_body::<S>(Arc::clone(&inner.name), run)));
         })
     }
 

@@ -17,7 +17,7 @@ use resident_backend::grid::Grid;
 use resident_backend::sync;
 use resident_backend::{
     Address, BackendError, Dependencies, KernelBody, KernelCode, LaunchCall, PackedArray, Position,
-    Turn, failure,
+    failure,
 };
 use resident_core::layout::Selection;
 
@@ -177,7 +177,7 @@ fn queue<const IS_OBSERVED: bool>(launch: &Launch<'_>, stream: &Stream) -> Resul
         arrays: &packed_arrays,
         depends: &depends,
         site: launch.site,
-        turn: if !IS_OBSERVED && launch.is_brief() { Turn::Offered } else { Turn::Queue },
+        is_brief: !IS_OBSERVED && launch.is_brief(),
     };
     let submitted = if IS_OBSERVED {
         submit_timed(stream, &mut call)
@@ -189,9 +189,6 @@ fn queue<const IS_OBSERVED: bool>(launch: &Launch<'_>, stream: &Stream) -> Resul
         Err(error) => return Err(launch_error(launch, stream, &error)),
     };
     let launcher = mark(launch, stream, &mut launched, position);
-    if call.turn == Turn::Caller {
-        stream.queue().run_launch(&call, position);
-    }
     if IS_OBSERVED {
         record(launch, stream, position, launcher);
     }

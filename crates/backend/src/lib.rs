@@ -10,8 +10,8 @@
 //! * Work of one queue runs one operation at a time, in the order of submission. Only events order
 //!   queues against each other. If the host must finish an operation after the device has run it,
 //!   this step is part of the operation and runs before later operations.
-//! * `submit`, `free` and `record` assign the position and queue the work in one step, under the
-//!   queue's lock. Positions start at 1 and rise by one.
+//! * A call that queues work assigns the position in the same step, under the queue's lock.
+//!   Positions start at 1 and rise by one.
 //! * A call that returns `Err` has queued nothing. Queued work that fails is recorded in
 //!   [`failure`] under its position and counts as completed, so a failure changes no order.
 //! * Work that depends on a failed (queue, position) does not run. The same failure is recorded for
@@ -73,17 +73,16 @@ pub use identifiers::DeviceKind;
 pub use identifiers::{Address, QueueId};
 pub use kernel_attributes::KernelAttributes;
 pub use label::{AutomaticName, Label, LabelText, short_type};
-pub use program::LoadedKernel;
 pub use program::{
-    BodyKind, ElementLayout, KernelBody, KernelCode, LoadError, ModuleVariable, ParameterLayout,
-    Program,
+    BodyKind, ElementLayout, KernelBody, KernelCode, LoadError, LoadedKernel, ModuleVariable,
+    ParameterLayout, Program, rust_body,
 };
 pub use staged_bytes::{StagedBytes, StagingOwner};
 pub use task_waker::TaskWaker;
 pub use waiting_tasks::{Tasks, WaitingTasks};
 pub use work::{
-    Bytes, CopyWork, Dependencies, FillWork, HostMemory, LaunchCall, LaunchWork, Memory,
-    PackedArguments, PackedArray, SourceDevice, Turn, Work,
+    Bytes, CopyWork, Copying, Dependencies, FillWork, HostMemory, LaunchCall, LaunchWork, Maker,
+    Memory, OwnCopy, PackedArguments, PackedArray, SourceDevice, Work,
 };
 
 pub use resident_core::Position;
@@ -119,9 +118,34 @@ pub struct ForeignMemory {
     pub owner: Box<dyn Any + Send + Sync>,
 }
 
+/// What does not change about a device while it is open.
+#[derive(Clone, Copy, Debug)]
+pub struct DeviceProperties {
+    /// The bodies of kernels that it runs.
+    pub body_kind: BodyKind,
+    /// The largest grids of launches of host bodies. Loaded kernels have limits of their own.
+    pub grid_limits: GridLimits,
+    /// The poison byte, if the device uses one: `transfer` fills stale copies with it, so that
+    /// tests detect reads of them.
+    pub poison_byte: Option<u8>,
+    /// The largest copy between pageable host memory and the device that should be one operation,
+    /// in bytes. The caller splits larger copies.
+    pub chunk_bytes_max: u64,
+    /// The largest number of such operations of one call that should be in flight. The first half
+    /// of them is on its way while the host packs the second half.
+    pub chunks_in_flight_max: usize,
+    /// Whether a copy may be cheaper if it also reads what lies between its parts
+    /// ([`CopyWork::may_read_between`]).
+    pub reads_between_parts: bool,
+    /// Whether queued work runs without a thread that waits for it or polls. In a simulation it
+    /// does not.
+    pub runs_by_itself: bool,
+}
+
 /// One device.
 pub trait Backend: SourceDevice {
     fn kind(&self) -> DeviceKind;
+    fn properties(&self) -> DeviceProperties;
     /// The device's number within its kind.
     fn ordinal(&self) -> usize;
     /// The device's name in messages, as in `cuda:0`.
@@ -140,54 +164,31 @@ pub trait Backend: SourceDevice {
     /// The queue of the default stream. Called once, when the device is opened; an emulation does
     /// not count this call and cannot fail it.
     fn default_queue(&self) -> Result<Arc<dyn Queue>, BackendError>;
-    /// Creates another in-order queue.
-    fn new_queue(&self) -> Result<Arc<dyn Queue>, BackendError>;
+    /// Creates another in-order queue, with one of `priorities` or the default one.
+    fn new_queue(&self, priority: Option<i32>) -> Result<Arc<dyn Queue>, BackendError>;
     /// The numbers of the least and of the greatest priority of a queue. A greater priority has a
     /// lower number, as in CUDA. Both are 0 if the device has no priorities.
-    fn priorities(&self) -> Result<(i32, i32), BackendError> {
-        Ok((0, 0))
-    }
-    /// As `new_queue`, with one of these priorities.
-    fn new_queue_with_priority(&self, _priority: i32) -> Result<Arc<dyn Queue>, BackendError> {
-        self.new_queue()
-    }
+    fn priorities(&self) -> Result<(i32, i32), BackendError>;
     /// Runs the completion actions of finished work and releases streams without handles. Does not
     /// wait. Call it with no lock held: it may drop any object.
     fn reap(&self);
     /// Waits for queued frees, then returns the memory kept for reuse to the driver. Called after
     /// an allocation failed.
     fn trim(&self) -> Result<(), BackendError>;
-    /// The poison byte, if this device uses one: `transfer` fills stale copies with it, so that
-    /// tests detect reads of them.
-    fn poison_byte(&self) -> Option<u8>;
     /// Whether copies between this device and `peer` are direct. Copies that are not direct go
     /// through the host.
     fn can_access_peer(&self, peer: &dyn Backend) -> bool;
     /// Memory into which the caller packs an upload, pinned if the device needs that; its initial
     /// contents are unspecified. `None` if staging memory is used up, or ordinary memory will do.
     /// Memory of finished uploads is used again, first of those on `queue`, which gets the upload.
-    fn allocate_staging(&self, queue: &dyn Queue, len_bytes: u64) -> Option<Arc<dyn HostMemory>>;
+    /// The caller holds no lock.
+    fn allocate_staging(&self, queue: &dyn Queue, len_bytes: u64) -> Option<StagedBytes>;
     /// Called before simultaneous downloads of these lengths to pageable memory. Allocates their
     /// staging memory, while no lock is held.
     fn prepare_downloads(&self, lens_bytes: &[u64]);
     /// The length of the staging memory for a download of these parts that may also read what lies
     /// between them: that of the parts, or more if it reads more.
-    fn staged_bytes(&self, parts: &[CopyBox]) -> u64 {
-        parts.iter().map(CopyBox::len_bytes).sum()
-    }
-    /// The largest copy between pageable host memory and this device that should be one operation,
-    /// in bytes. The caller splits larger copies.
-    fn chunk_bytes_max(&self) -> u64;
-    /// The largest number of such operations of one call that should be in flight. The first half
-    /// of them is on its way while the host packs the second half.
-    fn chunks_in_flight_max(&self) -> usize {
-        4
-    }
-    /// Whether a copy may be cheaper if it also reads what lies between its parts
-    /// ([`CopyWork::may_read_between`]).
-    fn reads_between_parts(&self) -> bool {
-        false
-    }
+    fn staged_bytes(&self, parts: &[CopyBox]) -> u64;
     /// Pins host memory for this device until the returned value drops.
     fn pin_host_memory(
         &self,
@@ -196,9 +197,7 @@ pub trait Backend: SourceDevice {
     ) -> Result<Box<dyn PinnedRegistration>, BackendError>;
     /// Whether this library pinned all of this host memory for this device, so that copies of it
     /// need no staging. It stays pinned while the caller borrows it.
-    fn is_pinned(&self, _start: *const u8, _len_bytes: usize) -> bool {
-        false
-    }
+    fn is_pinned(&self, start: *const u8, len_bytes: usize) -> bool;
     /// Takes over memory that this device's work can access, until a queue frees its address.
     /// Refuses memory that an array uses, unless it lies in memory that was handed out, which
     /// counts as in use already.
@@ -214,9 +213,7 @@ pub trait Backend: SourceDevice {
     fn hand_out(&self, address: Address) -> *mut u8;
     /// The number by which other code finds the memory at an address that is allocated: a pointer
     /// to it where work runs in this process on this process's memory; 0 if there is no memory.
-    fn external_address(&self, address: Address) -> u64 {
-        address.0
-    }
+    fn external_address(&self, address: Address) -> u64;
     /// Allocates pinned host memory for an array, at least one byte, all zeros.
     fn allocate_pinned(
         &self,
@@ -252,18 +249,19 @@ pub trait Backend: SourceDevice {
         advice: MemoryAdvice,
         change: AdviceChange,
     ) -> Result<(), BackendError>;
-    /// The bodies of kernels that this device runs.
-    fn body_kind(&self) -> BodyKind;
-    /// The largest grids of launches of host bodies. Loaded kernels have limits of their own.
-    fn grid_limits(&self) -> GridLimits {
-        GridLimits::default()
-    }
     /// Compiles device code if necessary, and loads it. The first call for a program is slow.
     fn load(&self, program: &Program) -> Result<KernelCode, LoadError>;
     /// A variable of the module that kernels of a program's source share. Compiles and loads the
     /// module if necessary; the program's parameters do not matter.
     fn variable(&self, program: &Program, name: &str)
     -> Result<Arc<dyn ModuleVariable>, LoadError>;
+}
+
+impl dyn Backend {
+    /// This backend as a `T`, if that is its type.
+    pub fn downcast_ref<T: Backend>(&self) -> Option<&T> {
+        (self as &dyn Any).downcast_ref()
+    }
 }
 
 /// Memory that a device and the host access: its address on the device, which is freed as memory of
@@ -315,41 +313,18 @@ pub trait PinnedRegistration: Debug + Send + Sync + 'static {
     /// Unregisters the memory, which no queued work uses any more. Returns `false` if a device may
     /// still access it: the caller then passes the memory to `keep_until_unregistered`. May be
     /// called again.
-    fn unregister(&mut self) -> bool {
-        true
-    }
+    fn unregister(&mut self) -> bool;
 
     /// Takes ownership of memory that `unregister` could not unregister. Drops the memory once
     /// unregistering succeeds, or never.
-    fn keep_until_unregistered(&mut self, _memory: Arc<dyn Any + Send + Sync>) {}
-}
-
-/// A copy that has its position in a queue and that the caller runs. Later work of the queue waits
-/// for it.
-#[must_use = "the queue's later work waits for the copy"]
-pub struct OwnCopy {
-    pub position: Position,
-    run: Box<dyn FnOnce()>,
-}
-
-impl OwnCopy {
-    pub fn new(position: Position, run: impl FnOnce() + 'static) -> Self {
-        Self { position, run: Box::new(run) }
-    }
-
-    /// Copies on this thread, which holds no lock. Afterwards the position has completed.
-    pub fn run(self) {
-        (self.run)();
-    }
+    fn keep_until_unregistered(&mut self, memory: Arc<dyn Any + Send + Sync>);
 }
 
 /// One in-order queue of a device. Dropping the last handle does not wait; queued work still runs.
 pub trait Queue: Any + Debug + Send + Sync {
     fn id(&self) -> QueueId;
     /// The queue's priority, one of `Backend::priorities`.
-    fn priority(&self) -> Result<i32, BackendError> {
-        Ok(0)
-    }
+    fn priority(&self) -> Result<i32, BackendError>;
     /// Allocates memory. Work that is submitted to this queue from now on may use it. Other queues
     /// may use it after waiting for an event that is recorded on this queue after the call.
     /// `len_bytes` is not zero. The contents are initialised but unspecified: zeros, poison bytes,
@@ -357,62 +332,29 @@ pub trait Queue: Any + Debug + Send + Sync {
     fn allocate(&self, len_bytes: u64, label: &Label) -> Result<Address, BackendError>;
     /// Frees memory after all work queued here so far.
     fn free(&self, address: Address) -> Result<Position, BackendError>;
-    /// Queues work.
-    fn submit(&self, work: Work) -> Result<Position, BackendError>;
+    /// Queues a copy, or leaves it to the calling thread, as `maker` allows. A call that returns
+    /// [`Copying::Declined`] has changed nothing.
+    fn copy(&self, work: Box<CopyWork>, maker: Maker) -> Result<Copying, BackendError>;
+    /// Queues a fill.
+    fn fill(&self, work: Box<FillWork>) -> Result<Position, BackendError>;
+    /// Queues a launch. The caller holds no lock.
+    fn launch(&self, launch: &mut LaunchCall<'_>) -> Result<Position, BackendError>;
+    /// Queues a copy of staging memory, from [`Backend::allocate_staging`], to device memory. Its
+    /// failure loses no contents. For a few bytes this is cheaper than `copy`.
+    fn write(
+        &self,
+        from: StagedBytes,
+        to: Address,
+        label: &Label,
+    ) -> Result<Position, BackendError>;
+    /// Copies a few bytes of device memory after all work queued so far, and waits for the copy.
+    /// Returns `false` if it did not: because there are too many bytes, or `copy` does as well, or
+    /// a call was refused, or work failed. The caller then queues a copy. `label` is made only if
+    /// the device dies. The caller holds no lock.
+    fn read(&self, from: Address, to: &mut [u8], label: &dyn Fn() -> Label) -> bool;
     /// Queues a hint that managed memory should move.
     fn prefetch(&self, managed: ManagedRange, to: PrefetchTarget)
     -> Result<Position, BackendError>;
-    /// Queues a launch. A backend that need not keep the arguments saves copying them.
-    fn launch(&self, launch: &mut LaunchCall<'_>) -> Result<Position, BackendError> {
-        self.submit(Work::Launch(launch.to_work()))
-    }
-    /// Runs a launch whose turn is the caller's on this thread. Later work of the queue waits for
-    /// it. The caller holds no lock.
-    fn run_launch(&self, _launch: &LaunchCall<'_>, _position: Position) {
-        unreachable!("this queue takes no offers")
-    }
-    /// Whether `begin_copy` may succeed now. Takes no lock.
-    fn may_begin_copy(&self) -> bool {
-        false
-    }
-    /// Takes the queue's turn for the copy that `work` makes, if the calling thread can run it at
-    /// once: the queue is idle, and threads of this process run its work. The caller runs the copy
-    /// as soon as it holds no lock, before it waits for anything. `None` has changed nothing.
-    fn begin_copy(
-        &self,
-        _work: &mut dyn FnMut() -> Box<CopyWork>,
-    ) -> Result<Option<OwnCopy>, BackendError> {
-        Ok(None)
-    }
-    /// Copies a few bytes of host memory to staging memory for [`upload`](Self::upload). `None` if
-    /// the queue has no such short cut, or no staging memory. The caller holds no lock.
-    ///
-    /// # Safety
-    ///
-    /// `from` is the start of `len` initialised bytes, which nothing writes meanwhile.
-    unsafe fn stage(&self, _from: *const u8, _len: usize) -> Option<StagedBytes> {
-        None
-    }
-    /// Whether `stage` may succeed for this number of bytes.
-    fn may_stage(&self, _len_bytes: u64) -> bool {
-        false
-    }
-    /// Queues a copy of staged bytes to device memory, whose failure loses no contents.
-    fn upload(
-        &self,
-        _staged: StagedBytes,
-        _to: Address,
-        _label: &Label,
-    ) -> Result<Position, BackendError> {
-        unreachable!("this queue stages nothing")
-    }
-    /// Copies a few bytes of device memory after all work queued so far, and waits for the copy.
-    /// Returns `false` if it did not: because the queue has no such short cut, or a call was
-    /// refused, or work failed. The caller then queues an ordinary copy. `label` is made only if
-    /// the device dies. The caller holds no lock.
-    fn read(&self, _from: Address, _to: &mut [u8], _label: &dyn Fn() -> Label) -> bool {
-        false
-    }
     /// Queues an event, which completes when all work before it has completed.
     fn record(&self, timing: EventTiming) -> Result<Arc<dyn RawEvent>, BackendError>;
     /// Makes later work of this queue wait for `event`, which belongs to a queue of a device of the
@@ -423,14 +365,7 @@ pub trait Queue: Any + Debug + Send + Sync {
     /// A position after all work on the stream so far. This includes foreign work: work that other
     /// code queues on the stream, which it got from a guard or which the library adopted. If there
     /// can be no foreign work, this is `tail`.
-    fn reserve_position(&self) -> Position {
-        self.tail()
-    }
-    /// As `reserve_position`, for somebody who will be told when the work is complete, however much
-    /// is queued behind it meanwhile.
-    fn position_to_await(&self) -> Position {
-        self.reserve_position()
-    }
+    fn reserve_position(&self) -> Position;
     /// The last position known to have completed. Makes no driver call, so more work may already
     /// have completed.
     fn completed(&self) -> Position;
@@ -441,15 +376,27 @@ pub trait Queue: Any + Debug + Send + Sync {
     /// Whether all work up to `position` has completed. Asks the driver. A seeded device runs one
     /// ready operation per call.
     fn poll(&self, position: Position) -> Result<bool, BackendError>;
-    /// Whether queued work runs without a thread that waits for it. On a seeded device it does not.
-    fn runs_by_itself(&self) -> bool {
-        true
-    }
     /// Wakes a task once all work up to `position` has completed, however much is queued behind it.
     /// Registering a task again for the same position adds nothing. On a seeded device, the task is
     /// also woken at once, since each poll runs one operation.
     fn register_waker(&self, position: Position, task: &Arc<TaskWaker>)
     -> Result<(), BackendError>;
+}
+
+impl dyn Queue {
+    /// This queue as a `T`, if that is its type.
+    pub fn downcast_ref<T: Queue>(&self) -> Option<&T> {
+        (self as &dyn Any).downcast_ref()
+    }
+
+    /// Queues work of any kind.
+    pub fn submit(&self, work: Work) -> Result<Position, BackendError> {
+        match work {
+            Work::Copy(work) => self.copy(work, Maker::Stream).map(|copying| copying.position()),
+            Work::Fill(work) => self.fill(work),
+            Work::Launch(mut work) => self.launch(&mut work.as_call()),
+        }
+    }
 }
 
 /// A recorded event.
@@ -462,20 +409,6 @@ pub trait RawEvent: Any + Debug + Send + Sync {
     /// The device time between two completed events that were recorded with timing. Any other pair
     /// is an error.
     fn elapsed_since(&self, earlier: &dyn RawEvent) -> Result<Duration, BackendError>;
-}
-
-impl dyn Backend {
-    /// This backend as a `T`, if that is its type.
-    pub fn downcast_ref<T: Backend>(&self) -> Option<&T> {
-        (self as &dyn Any).downcast_ref()
-    }
-}
-
-impl dyn Queue {
-    /// This queue as a `T`, if that is its type.
-    pub fn downcast_ref<T: Queue>(&self) -> Option<&T> {
-        (self as &dyn Any).downcast_ref()
-    }
 }
 
 impl dyn RawEvent {

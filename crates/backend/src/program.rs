@@ -1,7 +1,7 @@
 //! Device code: the program that a kernel passes to a backend, and the loaded result.
 
 use std::any::Any;
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::sync::Arc;
 
 use super::{BackendError, GpuSource, KernelAttributes};
@@ -24,6 +24,7 @@ pub enum BodyKind {
 impl BodyKind {
     /// Whether the processors of this machine run them.
     #[must_use]
+    #[inline]
     pub fn is_on_host(self) -> bool {
         matches!(self, Self::Host | Self::HostFromCuda)
     }
@@ -112,18 +113,11 @@ impl ElementLayout {
 pub unsafe trait KernelBody: Send + Sync + Debug {
     fn name(&self) -> &Arc<str>;
     /// The body of one launch, whose errors name the arrays. `None` if errors name none.
-    fn with_array_names(&self, _names: &dyn Fn() -> Vec<String>) -> Option<Arc<dyn KernelBody>> {
-        None
-    }
+    fn with_array_names(&self, names: &dyn Fn() -> Vec<String>) -> Option<Arc<dyn KernelBody>>;
     /// Whether the body itself keeps account of the elements that it leaves unwritten.
-    fn tracks_contents(&self) -> bool {
-        false
-    }
-    /// What the body needs, and the largest block that it allows. A body in Rust needs nothing and
-    /// allows all.
-    fn attributes(&self) -> KernelAttributes {
-        KernelAttributes::of_rust()
-    }
+    fn tracks_contents(&self) -> bool;
+    /// What the body needs, and the largest block that it allows.
+    fn attributes(&self) -> KernelAttributes;
     /// # Safety
     ///
     /// * `words` were packed by the same signature. `pointers` has one pointer for each array
@@ -132,6 +126,53 @@ pub unsafe trait KernelBody: Send + Sync + Debug {
     ///   no other thread writes the bytes that the body reads, or accesses the bytes that it
     ///   writes.
     unsafe fn run(&self, grid: Grid, words: &[u64], pointers: &[*mut u8]);
+}
+
+/// A body in Rust: it needs nothing and allows all blocks.
+struct RustBody<F> {
+    name: Arc<str>,
+    run: F,
+}
+
+/// A closure as a body. It gets what [`KernelBody::run`] gets, and may rely on the same promises.
+///
+/// # Safety
+///
+/// The closure keeps to the contract of [`KernelBody`].
+pub unsafe fn rust_body(
+    name: Arc<str>,
+    run: impl Fn(Grid, &[u64], &[*mut u8]) + Send + Sync + 'static,
+) -> Arc<dyn KernelBody> {
+    Arc::new(RustBody { name, run })
+}
+
+// SAFETY: the closure keeps to the contract (`rust_body`).
+unsafe impl<F: Fn(Grid, &[u64], &[*mut u8]) + Send + Sync> KernelBody for RustBody<F> {
+    fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    fn with_array_names(&self, _names: &dyn Fn() -> Vec<String>) -> Option<Arc<dyn KernelBody>> {
+        None
+    }
+
+    fn tracks_contents(&self) -> bool {
+        false
+    }
+
+    fn attributes(&self) -> KernelAttributes {
+        KernelAttributes::of_rust()
+    }
+
+    unsafe fn run(&self, grid: Grid, words: &[u64], pointers: &[*mut u8]) {
+        (self.run)(grid, words, pointers);
+    }
+}
+
+impl<F> Debug for RustBody<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RustBody({})", self.name)
+    }
 }
 
 /// The reason why device code could not be loaded.
@@ -163,9 +204,7 @@ pub trait LoadedKernel: Any + Debug + Send + Sync {
     fn attributes(&self) -> KernelAttributes;
     /// Whether the grid can be launched as it is. If not, `resolve_grid` chooses another grid, or
     /// says why there is none; it may also allow the grid.
-    fn accepts_grid(&self, _grid: &Grid) -> bool {
-        false
-    }
+    fn accepts_grid(&self, grid: &Grid) -> bool;
     /// The grid to launch instead of the given one, if that is automatic; `None` to launch the
     /// given grid. The error names the device limit that the grid exceeds.
     fn resolve_grid(&self, grid: &Grid) -> Result<Option<Grid>, String>;

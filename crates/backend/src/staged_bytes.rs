@@ -7,8 +7,8 @@ use crate::{DeviceKind, HostMemory};
 
 /// The pool that a block of staging memory returns to.
 pub trait StagingOwner: Send + Sync {
-    /// The kind of the devices for which the memory is pinned.
-    fn kind(&self) -> DeviceKind;
+    /// Whether the memory is pinned for devices of this kind.
+    fn is_pinned_for(&self, kind: DeviceKind) -> bool;
     /// Takes a block back.
     ///
     /// # Safety
@@ -52,7 +52,7 @@ unsafe impl HostMemory for StagedBytes {
     }
 
     fn is_pinned_for(&self, kind: DeviceKind) -> bool {
-        kind == self.owner.kind()
+        self.owner.is_pinned_for(kind)
     }
 
     fn is_staging(&self) -> bool {

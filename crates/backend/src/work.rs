@@ -74,6 +74,21 @@ pub struct CopyWork {
 }
 
 impl CopyWork {
+    /// A copy of staging memory to device memory, as [`Queue::write`](crate::Queue::write) makes.
+    pub fn of_staged(from: Arc<dyn HostMemory>, to: Address, label: &Label) -> Self {
+        let run = Footprint::run(0, from.len_bytes() as u64);
+        Self {
+            source: Memory::Host(from),
+            destination: Memory::Device(to),
+            source_device: None,
+            parts: SmallVec::from_elem(run.copy_to_same_offsets(), 1),
+            may_read_between: false,
+            loss: FailureKind::Copy,
+            depends: Dependencies::new(),
+            label: label.clone(),
+        }
+    }
+
     /// The number of bytes that the copy moves, saturating.
     pub fn len_bytes(&self) -> u64 {
         self.parts.iter().map(CopyBox::len_bytes).fold(0, u64::saturating_add)
@@ -91,6 +106,59 @@ impl CopyWork {
         };
         overrun(&self.source, CopyBox::source_end_bytes)
             .or_else(|| overrun(&self.destination, CopyBox::destination_end_bytes))
+    }
+}
+
+/// Which thread may make a copy.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Maker {
+    /// The stream: not the calling thread.
+    Stream,
+    /// The calling thread, if threads of this process run the stream and it is idle; else the
+    /// stream.
+    CallerOrStream,
+    /// The calling thread, if it can; else the copy is declined.
+    Caller,
+}
+
+/// What became of a copy.
+#[must_use = "the stream's later work waits for a copy of the caller's"]
+pub enum Copying {
+    Queued(Position),
+    /// The calling thread makes it, as soon as it holds no lock and before it waits for anything.
+    Own(OwnCopy),
+    Declined,
+}
+
+impl Copying {
+    /// The copy's position; `START` if it was declined.
+    #[inline]
+    pub fn position(&self) -> Position {
+        match self {
+            Self::Queued(position) | Self::Own(OwnCopy { position, .. }) => *position,
+            Self::Declined => Position::START,
+        }
+    }
+
+    /// Makes the copy if the calling thread is to make it, which holds no lock. Afterwards its
+    /// position has completed.
+    pub fn run(self) {
+        if let Self::Own(own) = self {
+            (own.run)();
+        }
+    }
+}
+
+/// A copy that has its position on a stream and that the calling thread makes. Later work of the
+/// stream waits for it.
+pub struct OwnCopy {
+    position: Position,
+    run: Box<dyn FnOnce()>,
+}
+
+impl OwnCopy {
+    pub fn new(position: Position, run: impl FnOnce() + 'static) -> Self {
+        Self { position, run: Box::new(run) }
     }
 }
 
@@ -181,18 +249,9 @@ pub struct LaunchCall<'a> {
     pub arrays: &'a [PackedArray],
     pub depends: &'a [(QueueId, Position)],
     pub site: CallSite,
-    pub turn: Turn,
-}
-
-/// Which thread runs a launch.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Turn {
-    /// A thread of the backend, as for all work.
-    Queue,
-    /// The caller offers to run it: the body takes microseconds and is none of the program's.
-    Offered,
-    /// The backend has taken the offer: [`Queue::run_launch`](crate::Queue::run_launch) follows.
-    Caller,
+    /// Whether the body takes microseconds and is none of the program's. The calling thread may
+    /// then run it, before the call returns.
+    pub is_brief: bool,
 }
 
 impl LaunchCall<'_> {
@@ -230,7 +289,7 @@ impl LaunchWork {
             arrays: &self.arguments.arrays,
             depends: &self.depends,
             site: self.site,
-            turn: Turn::Queue,
+            is_brief: false,
         }
     }
 }

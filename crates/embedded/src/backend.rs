@@ -1,19 +1,21 @@
 //! The embedded device as a [`Backend`].
 
+use std::any::Any;
 use std::sync::Arc;
 
 use super::device::EmbeddedDevice;
 use super::engine::DeviceCore;
 use super::errors::{CODE_UNKNOWN_CAPACITY, driver_error};
-use super::memory::{CountedRegistration, PinnedBlock, machine_memory};
+use super::memory::{PinnedBlock, machine_memory};
 use super::queue::EmbeddedQueue;
 use super::simulation::{CallDraft, CallKind};
 use resident_backend::ForeignMemory;
-use resident_backend::grid::GridLimits;
+use resident_backend::host_allocation::CountedBytes;
 use resident_backend::{
-    Address, AdviceChange, Backend, BackendError, BackendErrorKind, BodyKind, Capacity, DeviceKind,
-    HostMemory, KernelCode, LoadError, ManagedRange, MappedMemory, MemoryAdvice, MemoryUsage,
-    ModuleVariable, PinnedOptions, PinnedRegistration, Position, Program, Queue, SourceDevice,
+    Address, AdviceChange, Backend, BackendError, BackendErrorKind, Capacity, CopyBox, DeviceKind,
+    DeviceProperties, HostMemory, KernelCode, LoadError, ManagedRange, MappedMemory, MemoryAdvice,
+    MemoryUsage, ModuleVariable, PinnedOptions, PinnedRegistration, Position, Program, Queue,
+    SourceDevice, StagedBytes,
 };
 
 impl EmbeddedDevice {
@@ -52,24 +54,33 @@ impl EmbeddedDevice {
     }
 }
 
-/// Host memory of the caller that has an address on the device, until this value drops.
+/// Host memory of the caller that counts as pinned, or has an address on the device, until this
+/// value drops.
 #[derive(Debug)]
-struct MappedRegistration {
-    device: Arc<DeviceCore>,
-    address: Address,
+enum Registration {
+    Pinned { _counted: CountedBytes },
+    Mapped { device: Arc<DeviceCore>, address: Address },
 }
 
-impl PinnedRegistration for MappedRegistration {}
+impl PinnedRegistration for Registration {
+    fn unregister(&mut self) -> bool {
+        // Queued work owns the memory that it uses.
+        true
+    }
 
-impl Drop for MappedRegistration {
+    fn keep_until_unregistered(&mut self, _memory: Arc<dyn Any + Send + Sync>) {}
+}
+
+impl Drop for Registration {
     fn drop(&mut self) {
+        let Self::Mapped { device, address } = self else { return };
         // A forked child has a copy of the list of addresses, which another thread may have locked.
-        if !self.device.is_usable() {
+        if !device.is_usable() {
             return;
         }
-        self.device.memory.unmap(self.address);
-        if let Some(instruments) = &self.device.instruments {
-            instruments.tracker.forget_block(self.device.ordinal, self.address);
+        device.memory.unmap(*address);
+        if let Some(instruments) = &device.instruments {
+            instruments.tracker.forget_block(device.ordinal, *address);
         }
     }
 }
@@ -87,6 +98,10 @@ impl SourceDevice for EmbeddedDevice {}
 impl Backend for EmbeddedDevice {
     fn kind(&self) -> DeviceKind {
         DeviceKind::Cpu
+    }
+
+    fn properties(&self) -> DeviceProperties {
+        self.properties
     }
 
     fn ordinal(&self) -> usize {
@@ -112,7 +127,11 @@ impl Backend for EmbeddedDevice {
         Ok(Arc::new(EmbeddedQueue::new(&self.core, &self.streams)))
     }
 
-    fn new_queue(&self) -> Result<Arc<dyn Queue>, BackendError> {
+    fn priorities(&self) -> Result<(i32, i32), BackendError> {
+        Ok((0, 0))
+    }
+
+    fn new_queue(&self, _priority: Option<i32>) -> Result<Arc<dyn Queue>, BackendError> {
         self.counted(CallKind::NewStream, || self.default_queue())
     }
 
@@ -137,27 +156,20 @@ impl Backend for EmbeddedDevice {
         "embedded device".to_owned()
     }
 
-    fn poison_byte(&self) -> Option<u8> {
-        self.core.memory.poison()
-    }
-
     fn can_access_peer(&self, peer: &dyn Backend) -> bool {
         peer.downcast_ref::<Self>().is_some()
     }
 
-    fn allocate_staging(&self, _queue: &dyn Queue, len_bytes: u64) -> Option<Arc<dyn HostMemory>> {
-        if !self.core.is_usable() {
-            return None;
-        }
-        self.staging.take(len_bytes).map(|block| Arc::new(block) as Arc<dyn HostMemory>)
+    fn allocate_staging(&self, _queue: &dyn Queue, len_bytes: u64) -> Option<StagedBytes> {
+        if self.core.is_usable() { self.staging.take(len_bytes) } else { None }
     }
 
     fn reap(&self) {}
 
     fn prepare_downloads(&self, _lens_bytes: &[u64]) {}
 
-    fn chunk_bytes_max(&self) -> u64 {
-        self.chunk_bytes_max
+    fn staged_bytes(&self, parts: &[CopyBox]) -> u64 {
+        parts.iter().map(CopyBox::len_bytes).sum()
     }
 
     fn pin_host_memory(
@@ -166,9 +178,13 @@ impl Backend for EmbeddedDevice {
         len_bytes: usize,
     ) -> Result<Box<dyn PinnedRegistration>, BackendError> {
         self.counted(CallKind::PageLock, || {
-            let registration = CountedRegistration::of(len_bytes, &self.pinned);
+            let registration = Registration::Pinned { _counted: self.pinned.count(len_bytes) };
             Ok(Box::new(registration) as Box<dyn PinnedRegistration>)
         })
+    }
+
+    fn is_pinned(&self, _start: *const u8, _len_bytes: usize) -> bool {
+        false
     }
 
     unsafe fn take_over(&self, memory: ForeignMemory) -> Result<Address, BackendError> {
@@ -244,7 +260,7 @@ impl Backend for EmbeddedDevice {
             let mapped = unsafe { self.core.memory.map(start, len_bytes, &self.pinned) };
             let address = mapped.ok_or_else(|| out_of_host_memory(len_bytes))?;
             self.track_mapped(address, len_bytes, start);
-            let registration = MappedRegistration { device: Arc::clone(&self.core), address };
+            let registration = Registration::Mapped { device: Arc::clone(&self.core), address };
             Ok((address, Box::new(registration) as Box<dyn PinnedRegistration>))
         })
     }
@@ -256,14 +272,6 @@ impl Backend for EmbeddedDevice {
         _change: AdviceChange,
     ) -> Result<(), BackendError> {
         self.counted(CallKind::Advise, || Ok(()))
-    }
-
-    fn body_kind(&self) -> BodyKind {
-        self.body_kind
-    }
-
-    fn grid_limits(&self) -> GridLimits {
-        self.grid_limits
     }
 
     fn load(&self, program: &Program) -> Result<KernelCode, LoadError> {

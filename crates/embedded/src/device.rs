@@ -10,7 +10,7 @@ use super::race_check::Tracker;
 use super::simulation::{Emulation, EmulationLog, Instruments, Simulation};
 use resident_backend::grid::GridLimits;
 use resident_backend::host_allocation::ByteCount;
-use resident_backend::{BodyKind, environment, host_copy};
+use resident_backend::{BodyKind, DeviceProperties, environment, host_copy};
 use resident_host_code::{Findings, Libraries};
 
 /// The poison byte: NaN as a floating-point number, -1 as an integer.
@@ -19,6 +19,9 @@ const POISON: u8 = 0xFF;
 /// Addresses of different devices differ in this bit or a higher one. So the lookup of another
 /// device's address finds no memory, instead of the wrong memory.
 const DEVICE_SHIFT: u32 = 44;
+
+/// The copies of one call that are in flight together.
+const CHUNKS_IN_FLIGHT_MAX: usize = 4;
 
 /// The environment variable that makes embedded devices run CUDA C bodies, if it is `cuda`; else
 /// it is `host`.
@@ -33,10 +36,7 @@ pub struct EmbeddedDevice {
     pub(super) streams: Arc<Streams>,
     pub(super) staging: Arc<StagingPool>,
     pub(super) pinned: ByteCount,
-    /// The longest copy to or from the host that is not split.
-    pub(super) chunk_bytes_max: u64,
-    pub(super) body_kind: BodyKind,
-    pub(super) grid_limits: GridLimits,
+    pub(super) properties: DeviceProperties,
     pub(super) libraries: Libraries,
 }
 
@@ -68,10 +68,16 @@ impl EmbeddedDevice {
             streams: Arc::new(Streams::new(None)),
             staging: Arc::default(),
             pinned: ByteCount::default(),
-            chunk_bytes_max: u64::MAX,
-            body_kind: wishes.body_kind(),
             libraries: Libraries::new(findings),
-            grid_limits: GridLimits::default(),
+            properties: DeviceProperties {
+                body_kind: wishes.body_kind(),
+                grid_limits: GridLimits::default(),
+                poison_byte: None,
+                chunk_bytes_max: u64::MAX,
+                chunks_in_flight_max: CHUNKS_IN_FLIGHT_MAX,
+                reads_between_parts: false,
+                runs_by_itself: true,
+            },
         })
     }
 
@@ -102,15 +108,22 @@ impl EmbeddedDevice {
             output_poison: poison,
             usable: Usable::here(environment.err()),
         };
+        let properties = DeviceProperties {
+            body_kind: wishes.body_kind(),
+            grid_limits: emulation.grid_limits,
+            poison_byte: poison,
+            chunk_bytes_max: emulation.chunk_bytes_max,
+            chunks_in_flight_max: CHUNKS_IN_FLIGHT_MAX,
+            reads_between_parts: false,
+            runs_by_itself: simulation.is_none(),
+        };
         Arc::new(Self {
             core: Arc::new(core),
             streams: Arc::new(Streams::new(simulation)),
             staging: Arc::default(),
             pinned: ByteCount::default(),
-            chunk_bytes_max: emulation.chunk_bytes_max,
-            body_kind: wishes.body_kind(),
             libraries: Libraries::new(findings),
-            grid_limits: emulation.grid_limits,
+            properties,
         })
     }
 

@@ -5,17 +5,19 @@ use std::sync::Arc;
 
 use super::device::EmbeddedDevice;
 use super::engine::{
-    ControlOperation, DeviceCore, EmbeddedStream, Operation, QueuedOperation, StreamPoint, Streams,
-    Timestamp, wake_all,
+    ControlOperation, DeviceCore, EmbeddedStream, Operation, QueuedOperation, StreamPoint,
+    StreamState, Streams, Timestamp, wake_all,
 };
 use super::errors::{CODE_INVALID, driver_error};
 use super::event::EmbeddedEvent;
 use super::race_check::{HazardOperation, MemoryAccess, Submission, Touch, VectorClock};
 use super::simulation::{CallDraft, CallKind, Instruments};
 use resident_backend::call_site::CallSite;
+use resident_backend::sync::BackendGuard;
 use resident_backend::{
-    Address, BackendError, CopyWork, EventTiming, FillWork, Label, LaunchCall, ManagedRange,
-    OwnCopy, Position, PrefetchTarget, Queue, QueueId, RawEvent, TaskWaker, Turn, Work,
+    Address, BackendError, CopyWork, Copying, EventTiming, FillWork, Label, LaunchCall, Maker,
+    ManagedRange, OwnCopy, Position, PrefetchTarget, Queue, QueueId, RawEvent, StagedBytes,
+    TaskWaker, Work,
 };
 
 /// One in-order stream of an embedded device.
@@ -86,11 +88,10 @@ impl EmbeddedQueue {
         queued.inspect_err(|_| device.memory.undo_free(address))
     }
 
-    fn submit_counted(
-        &self,
-        work: Work,
-        instruments: &Instruments,
-    ) -> Result<Position, BackendError> {
+    fn enqueue(&self, work: Work) -> Result<Position, BackendError> {
+        let Some(instruments) = self.instruments() else {
+            return self.stream.enqueue(prepare(work)?, None, |_, _, _| ());
+        };
         let draft = CallDraft::submission(&work, self.stream.number);
         instruments.counted(draft, |fault| {
             let check = |position, operation: &_, clock: &_| {
@@ -101,9 +102,32 @@ impl EmbeddedQueue {
         })
     }
 
-    fn own_copy(&self, queued: QueuedOperation) -> OwnCopy {
-        let stream = Arc::clone(&self.stream);
-        OwnCopy::new(queued.position, move || stream.run_own(queued))
+    /// The locked state, if the calling thread may make a copy and can.
+    fn lock_for(&self, maker: Maker) -> Option<BackendGuard<'_, StreamState>> {
+        let may_be_idle = maker != Maker::Stream
+            && self.stream.lets_callers_copy()
+            && self.completed() == self.tail();
+        if may_be_idle { self.stream.lock_idle() } else { None }
+    }
+
+    /// Takes the stream's turn for a copy that the calling thread makes.
+    fn begin_copy(
+        &self,
+        idle: BackendGuard<'_, StreamState>,
+        work: Work,
+    ) -> Result<QueuedOperation, BackendError> {
+        let Some(instruments) = self.instruments() else {
+            return Ok(self.stream.begin_own(idle, prepare(work)?, None, |_, _, _| ()));
+        };
+        let draft = CallDraft::submission(&work, self.stream.number);
+        instruments.counted(draft, |fault| {
+            let check = |position, operation: &_, clock: &_| {
+                self.check_work(instruments, position, operation, clock);
+            };
+            let queued = self.stream.begin_own(idle, prepare(work)?, fault, check);
+            let position = queued.position;
+            Ok((queued, position))
+        })
     }
 
     /// Passes work to the race check, when it has a position and cannot run yet.
@@ -185,6 +209,10 @@ impl Queue for EmbeddedQueue {
         self.stream.progress.id()
     }
 
+    fn priority(&self) -> Result<i32, BackendError> {
+        Ok(0)
+    }
+
     fn allocate(&self, len_bytes: u64, label: &Label) -> Result<Address, BackendError> {
         self.check_usable("allocate")?;
         let Some(instruments) = self.instruments() else { return self.allocate_block(len_bytes) };
@@ -210,31 +238,51 @@ impl Queue for EmbeddedQueue {
         })
     }
 
-    fn submit(&self, work: Work) -> Result<Position, BackendError> {
-        self.check_usable("submit")?;
-        if let Some(instruments) = self.instruments() {
-            return self.submit_counted(work, instruments);
+    fn copy(&self, work: Box<CopyWork>, maker: Maker) -> Result<Copying, BackendError> {
+        self.check_usable("copy")?;
+        let work = Work::Copy(work);
+        match self.lock_for(maker) {
+            Some(idle) => self.begin_copy(idle, work).map(|queued| {
+                let stream = Arc::clone(&self.stream);
+                Copying::Own(OwnCopy::new(queued.position, move || stream.run_own(queued)))
+            }),
+            None if maker == Maker::Caller => Ok(Copying::Declined),
+            None => self.enqueue(work).map(Copying::Queued),
         }
-        let operation = prepare(work)?;
-        self.stream.enqueue(operation, None, |_, _, _| ())
+    }
+
+    fn fill(&self, work: Box<FillWork>) -> Result<Position, BackendError> {
+        self.check_usable("fill")?;
+        self.enqueue(Work::Fill(work))
     }
 
     fn launch(&self, launch: &mut LaunchCall<'_>) -> Result<Position, BackendError> {
         self.check_usable("launch")?;
         if self.instruments().is_some() {
-            return self.submit(Work::Launch(launch.to_work()));
+            return self.enqueue(Work::Launch(launch.to_work()));
         }
-        if launch.turn == Turn::Offered
+        if launch.is_brief
             && let Some(position) = self.stream.begin_launch()
         {
-            launch.turn = Turn::Caller;
+            self.stream.run_launch(launch, position);
             return Ok(position);
         }
         self.stream.enqueue_launch(launch)
     }
 
-    fn run_launch(&self, launch: &LaunchCall<'_>, position: Position) {
-        self.stream.run_launch(launch, position);
+    fn write(
+        &self,
+        from: StagedBytes,
+        to: Address,
+        label: &Label,
+    ) -> Result<Position, BackendError> {
+        self.check_usable("write")?;
+        self.enqueue(Work::Copy(Box::new(CopyWork::of_staged(Arc::new(from), to, label))))
+    }
+
+    fn read(&self, _from: Address, _to: &mut [u8], _label: &dyn Fn() -> Label) -> bool {
+        // The calling thread makes copies itself.
+        false
     }
 
     fn prefetch(
@@ -245,35 +293,6 @@ impl Queue for EmbeddedQueue {
         self.check_usable("prefetch")?;
         // All memory is the host's, so nothing moves.
         self.counted(CallKind::Prefetch, || Ok((self.tail(), self.tail())))
-    }
-
-    fn may_begin_copy(&self) -> bool {
-        self.stream.lets_callers_copy() && self.completed() == self.tail()
-    }
-
-    fn begin_copy(
-        &self,
-        work: &mut dyn FnMut() -> Box<CopyWork>,
-    ) -> Result<Option<OwnCopy>, BackendError> {
-        self.check_usable("copy")?;
-        if !self.stream.lets_callers_copy() {
-            return Ok(None);
-        }
-        let Some(idle) = self.stream.lock_idle() else { return Ok(None) };
-        let work = Work::Copy(work());
-        let Some(instruments) = self.instruments() else {
-            let queued = self.stream.begin_own(idle, prepare(work)?, None, |_, _, _| ());
-            return Ok(Some(self.own_copy(queued)));
-        };
-        let draft = CallDraft::submission(&work, self.stream.number);
-        instruments.counted(draft, |fault| {
-            let check = |position, operation: &_, clock: &_| {
-                self.check_work(instruments, position, operation, clock);
-            };
-            let queued = self.stream.begin_own(idle, prepare(work)?, fault, check);
-            let position = queued.position;
-            Ok((Some(self.own_copy(queued)), position))
-        })
     }
 
     fn record(&self, timing: EventTiming) -> Result<Arc<dyn RawEvent>, BackendError> {
@@ -294,6 +313,11 @@ impl Queue for EmbeddedQueue {
         self.stream.tail()
     }
 
+    fn reserve_position(&self) -> Position {
+        // No other code queues work here.
+        self.tail()
+    }
+
     fn completed(&self) -> Position {
         self.stream.progress.completed()
     }
@@ -306,10 +330,6 @@ impl Queue for EmbeddedQueue {
     fn poll(&self, position: Position) -> Result<bool, BackendError> {
         self.check_usable("poll")?;
         Ok(self.stream.poll(position.min(self.tail())))
-    }
-
-    fn runs_by_itself(&self) -> bool {
-        !self.stream.is_seeded()
     }
 
     fn register_waker(

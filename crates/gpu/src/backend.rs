@@ -18,12 +18,12 @@ use super::memory::registered::{HostBytes, HostRegistration};
 use super::owned_stream::OwnedStream;
 use super::stream::{self, GpuQueue, GpuStream};
 use resident_backend::ForeignMemory;
-use resident_backend::StagedBytes;
+use resident_backend::grid::GridLimits;
 use resident_backend::{
-    Address, AdviceChange, Backend, BackendError, BackendErrorKind, BodyKind, Capacity, CopyBox,
-    DeviceKind, HostMemory, KernelCode, LoadError, ManagedRange, MappedMemory, MemoryAdvice,
+    Address, AdviceChange, Backend, BackendError, BackendErrorKind, Capacity, CopyBox, DeviceKind,
+    DeviceProperties, HostMemory, KernelCode, LoadError, ManagedRange, MappedMemory, MemoryAdvice,
     MemoryUsage, ModuleVariable, PinnedOptions, PinnedRegistration, Program, Queue, SourceDevice,
-    scope,
+    StagedBytes, scope,
 };
 
 impl GpuDevice {
@@ -66,6 +66,19 @@ impl Backend for GpuDevice {
         self.core().context().kind()
     }
 
+    fn properties(&self) -> DeviceProperties {
+        let settings = self.core().staging_settings();
+        DeviceProperties {
+            body_kind: self.core().context().body_kind(),
+            grid_limits: GridLimits::default(),
+            poison_byte: None,
+            chunk_bytes_max: settings.chunk_bytes_max,
+            chunks_in_flight_max: settings.chunks_in_flight_max,
+            reads_between_parts: true,
+            runs_by_itself: true,
+        }
+    }
+
     fn ordinal(&self) -> usize {
         self.core().context().ordinal()
     }
@@ -86,20 +99,16 @@ impl Backend for GpuDevice {
     }
 
     fn default_queue(&self) -> Result<Arc<dyn Queue>, BackendError> {
-        OwnedStream::new(self.core().context(), None).map(|stream| self.queue_of(stream))
+        self.new_queue(None)
     }
 
-    fn new_queue(&self) -> Result<Arc<dyn Queue>, BackendError> {
-        self.default_queue()
+    fn new_queue(&self, priority: Option<i32>) -> Result<Arc<dyn Queue>, BackendError> {
+        let stream = OwnedStream::new(self.core().context(), priority);
+        stream.map(|stream| self.queue_of(stream))
     }
 
     fn priorities(&self) -> Result<(i32, i32), BackendError> {
         self.core().context().stream_priorities()
-    }
-
-    fn new_queue_with_priority(&self, priority: i32) -> Result<Arc<dyn Queue>, BackendError> {
-        let stream = OwnedStream::new(self.core().context(), Some(priority));
-        stream.map(|stream| self.queue_of(stream))
     }
 
     fn reap(&self) {
@@ -134,27 +143,23 @@ impl Backend for GpuDevice {
         }
     }
 
-    fn poison_byte(&self) -> Option<u8> {
-        None
-    }
-
     fn can_access_peer(&self, peer: &dyn Backend) -> bool {
         let peer = peer.downcast_ref::<Self>().filter(|peer| peer.kind() == self.kind());
         peer.is_some_and(|peer| self.core().can_copy_from(peer.core()))
     }
 
-    fn allocate_staging(&self, queue: &dyn Queue, len_bytes: u64) -> Option<Arc<dyn HostMemory>> {
+    fn allocate_staging(&self, queue: &dyn Queue, len_bytes: u64) -> Option<StagedBytes> {
         let staging = self.core().staging();
         // Work that is completed here returns its staging blocks. Reusing one takes far less time
         // than pinning a new block; but asking all streams takes longer than staging a few bytes,
         // whose blocks are pinned several at a time.
         if !staging.has_unused(len_bytes) {
             queue.downcast_ref::<GpuQueue>().into_iter().for_each(stream::reap_oldest);
+            if !staging.has_unused(len_bytes) && !staging.is_ready_for(len_bytes) {
+                stream::reap_all(self.core());
+            }
         }
-        if !staging.has_unused(len_bytes) && !staging.is_ready_for(len_bytes) {
-            stream::reap_all(self.core());
-        }
-        staging.take(len_bytes).map(|block| Arc::new(block) as Arc<dyn HostMemory>)
+        staging.take(len_bytes)
     }
 
     fn prepare_downloads(&self, lens_bytes: &[u64]) {
@@ -172,18 +177,6 @@ impl Backend for GpuDevice {
 
     fn staged_bytes(&self, parts: &[CopyBox]) -> u64 {
         DownloadPlan::cheapest(parts, self.core().pitch_bytes_max(), Costs::current()).len_bytes
-    }
-
-    fn chunk_bytes_max(&self) -> u64 {
-        self.core().staging_settings().chunk_bytes_max
-    }
-
-    fn chunks_in_flight_max(&self) -> usize {
-        self.core().staging_settings().chunks_in_flight_max
-    }
-
-    fn reads_between_parts(&self) -> bool {
-        true
     }
 
     fn pin_host_memory(
@@ -209,6 +202,10 @@ impl Backend for GpuDevice {
     fn hand_out(&self, address: Address) -> *mut u8 {
         self.core().memory().mark_lent(address);
         std::ptr::without_provenance_mut(address.0 as usize)
+    }
+
+    fn external_address(&self, address: Address) -> u64 {
+        address.0
     }
 
     fn allocate_pinned(
@@ -259,10 +256,6 @@ impl Backend for GpuDevice {
         let context = self.core().context();
         context.make_current()?;
         context.record_death(managed::advise(context, range, advice, change))
-    }
-
-    fn body_kind(&self) -> BodyKind {
-        self.core().context().body_kind()
     }
 
     fn load(&self, program: &Program) -> Result<KernelCode, LoadError> {

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::storage::{ArrayState, HostWrite, UseKind, notify_watchers};
 use crate::transfer::copy::changed_bytes::before_host_write;
 use crate::transfer::copy::missing::acquire_host;
-use resident_backend::{Address, Bytes, Dependencies, FailureKind, FillWork, Position, Work};
+use resident_backend::{Address, Bytes, Dependencies, FailureKind, FillWork, Position};
 use resident_core::Access;
 use resident_core::coherence::Location;
 use resident_core::layout::Selection;
@@ -99,7 +99,7 @@ pub(super) fn queue_failure_marker(
     let label = request.storage.label("access to", request.site);
     let (parts, pattern) = (SmallVec::new(), Bytes::from_elem(0, 1));
     let work = FillWork { loss: FailureKind::Contents, address, parts, pattern, depends, label };
-    let submitted = stream.queue().submit(Work::Fill(Box::new(work)));
+    let submitted = stream.queue().fill(Box::new(work));
     submitted.map_err(|error| request.call_error(stream.device_ref(), "handing out", &error))
 }
 

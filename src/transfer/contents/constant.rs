@@ -8,9 +8,7 @@ use crate::error::Result;
 use crate::storage::{ArrayState, UseKind, notify_watchers};
 use crate::transfer::access::acquire::{Acquired, acquire_on};
 use crate::transfer::access::request::{Regions, Request};
-use resident_backend::{
-    Address, Bytes, Dependencies, FailureKind, FillWork, Position, Work, host_copy,
-};
+use resident_backend::{Address, Bytes, Dependencies, FailureKind, FillWork, Position, host_copy};
 use resident_core::Access;
 use resident_core::coherence::{ConstantId, Location};
 use resident_core::layout::MemoryOrder;
@@ -97,7 +95,7 @@ pub(super) fn queue_fill(
     let work = FillWork { loss, address, parts, pattern: value, depends, label };
     stream
         .queue()
-        .submit(Work::Fill(Box::new(work)))
+        .fill(Box::new(work))
         .map_err(|error| request.write_error(stream, location, "filling", &error))
 }
 
@@ -113,15 +111,15 @@ impl Request<'_> {
         let memory_order = self.storage.memory_order();
         let mut state = self.storage.lock();
         for (regions, pattern) in by_pattern(&state, memory_order, value, regions) {
-            let work = Work::Fill(Box::new(FillWork {
+            let work = FillWork {
                 loss: FailureKind::Constant,
                 address: state.device_copy(location).address().unwrap_or(Address(0)),
                 parts: regions.iter().map(|region| memory_order.footprint(region)).collect(),
                 pattern,
                 depends: Dependencies::new(),
                 label: self.storage.label(device::FILL, self.site),
-            }));
-            let position = self.submit_write(&mut state, stream, location, &regions, work)?;
+            };
+            let position = self.submit_fill(&mut state, stream, location, &regions, work)?;
             self.record_copy(&mut state, stream, location, &regions, position);
         }
         Ok(())

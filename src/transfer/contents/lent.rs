@@ -15,15 +15,15 @@ use crate::transfer::access::acquire::{Acquired, acquire_on};
 use crate::transfer::access::mark::mark;
 use crate::transfer::access::request::{Regions, Request, StoredView};
 use crate::transfer::copy::changed_bytes::lent_hash;
-use crate::transfer::copy::job::{Boxes, Maker, queue, start};
+use crate::transfer::copy::job::{Boxes, queue, start};
 use crate::transfer::copy::plan::operation_bytes_max;
 use crate::transfer::copy::report::{Moved, count, report_after};
 use resident_backend::call_site::CallSite;
 use resident_backend::fork::ForkMark;
 use resident_backend::unwinding::abort_on_unwind;
 use resident_backend::{
-    Address, CopyBox, CopyWork, Dependencies, DeviceKind, FailureKind, HostMemory, Memory,
-    Position, failure, host_copy, scope,
+    Address, CopyBox, CopyWork, Copying, Dependencies, DeviceKind, FailureKind, HostMemory, Maker,
+    Memory, Position, failure, host_copy, scope,
 };
 use resident_core::Access;
 use resident_core::coherence::{Location, Region};
@@ -212,12 +212,13 @@ impl Upload<'_> {
         let (stream, location) = (self.stream, self.location);
         let copy_error = |error| request.write_error(stream, location, "copying", &error);
         let source = self.lease.memory.clone() as Arc<dyn HostMemory>;
-        let mut direct = || self.work(source.clone(), parts.clone());
+        let direct = || self.work(source, parts.clone());
         // The device accesses pinned memory itself: the call returns once it has (`Lease`).
         let maker = if self.lease.is_pinned() { Maker::CallerOrStream } else { Maker::Caller };
-        if let Some(started) = start(stream, maker, &mut direct).map_err(copy_error)? {
-            self.lease.queued = Some((stream.clone(), started.position));
-            started.run();
+        let copying = start(stream, maker, direct).map_err(copy_error)?;
+        if !matches!(copying, Copying::Declined) {
+            self.lease.queued = Some((stream.clone(), copying.position()));
+            copying.run();
             return Ok(());
         }
         let (staging, staged) = self.pack(parts)?;

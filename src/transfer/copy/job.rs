@@ -21,8 +21,8 @@ use crate::transfer::access::request::{
 };
 use resident_backend::failure::{self, Inquiry};
 use resident_backend::{
-    Address, BackendError, CopyBox, CopyWork, Dependencies, FailureKind, HostMemory, Memory,
-    OwnCopy, Position, Work, scope,
+    Address, BackendError, CopyBox, CopyWork, Copying, Dependencies, FailureKind, FillWork,
+    HostMemory, Maker, Memory, Position, scope,
 };
 use resident_core::Access;
 use resident_core::coherence::{Location, Region, Span};
@@ -31,18 +31,6 @@ use resident_core::ordering::UseEnd;
 
 /// The boxes of bytes of one copy.
 pub(in crate::transfer) type Boxes = SmallVec<[CopyBox; 1]>;
-
-/// Who makes a copy.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::transfer) enum Maker {
-    /// The stream.
-    Stream,
-    /// This thread, if the stream is idle and runs on this process's threads; else the stream.
-    CallerOrStream,
-    /// This thread, if the stream is such a one; else the copy is not made. A [`CopyJob`] is made
-    /// by this thread only if nothing else uses its destination.
-    Caller,
-}
 
 /// Where a copy reads the elements.
 #[derive(Debug)]
@@ -62,6 +50,7 @@ pub(super) struct CopyJob<'j> {
     pub(super) from: ReadFrom,
     pub(super) to: Location,
     pub(super) regions: &'j Regions,
+    /// With `Maker::Caller`, also a copy is declined whose destination something else uses.
     pub(super) maker: Maker,
 }
 
@@ -102,11 +91,13 @@ impl CopyJob<'_> {
             return Ok(false);
         }
         request.make_wait(&mut state, stream, &marks)?;
-        let mut work = || self.work(&ends, depends.clone(), between.as_ref());
-        let started = start(stream, self.maker, &mut work);
-        let started = started.map_err(|error| request.stale_copy_error(stream, &error))?;
-        let Some(started) = started else { return Ok(false) };
-        let position = started.position;
+        let work = || self.work(&ends, depends, between.as_ref());
+        let copying = start(stream, self.maker, work);
+        let copying = copying.map_err(|error| request.stale_copy_error(stream, &error))?;
+        if let Copying::Declined = copying {
+            return Ok(false);
+        }
+        let position = copying.position();
         if let Some(peer) = &ends.peer {
             peer.record_remote_use(stream.core(), position);
         }
@@ -121,7 +112,7 @@ impl CopyJob<'_> {
         }
         request.record_copy(&mut state, stream, to, regions, position);
         drop(state);
-        started.run();
+        copying.run();
         Ok(true)
     }
 
@@ -268,7 +259,7 @@ impl Pipeline {
 
     /// Adds queued work that a later chunk may have to wait for.
     fn push(&mut self, stream: Stream, position: Position) {
-        self.in_flight_max = stream.device_ref().backend().chunks_in_flight_max();
+        self.in_flight_max = stream.device_ref().properties().chunks_in_flight_max;
         self.queued.push((stream, position));
     }
 
@@ -309,39 +300,21 @@ impl Pipeline {
     }
 }
 
-/// A copy that has its position on the stream.
-#[must_use]
-pub(in crate::transfer) struct Started {
-    pub(in crate::transfer) position: Position,
-    own: Option<OwnCopy>,
-}
-
-impl Started {
-    /// Makes the copy if this thread is to make it. The caller holds no lock.
-    pub(in crate::transfer) fn run(self) {
-        if let Some(own) = self.own {
-            own.run();
-        }
-    }
-}
-
-/// Queues a copy, or takes its position for this thread to make it. `None` if this thread was to
-/// make it and cannot. Each copy of each call is queued here.
+/// Queues a copy, or takes its position for this thread to make it, as `maker` allows. Each copy of
+/// each call is queued here.
 pub(in crate::transfer) fn start(
     stream: &Stream,
     maker: Maker,
-    work: &mut dyn FnMut() -> Box<CopyWork>,
-) -> std::result::Result<Option<Started>, BackendError> {
-    if maker != Maker::Stream
-        && stream.queue().may_begin_copy()
-        && let Some(own) = stream.queue().begin_copy(work)?
-    {
-        return Ok(Some(Started { position: own.position, own: Some(own) }));
+    work: impl FnOnce() -> Box<CopyWork>,
+) -> std::result::Result<Copying, BackendError> {
+    // Nothing is built for a copy that would be declined.
+    if maker == Maker::Caller && !stream.is_idle_on_host() {
+        return Ok(Copying::Declined);
     }
-    if maker == Maker::Caller {
-        return Ok(None);
-    }
-    queue(stream, work()).map(|position| Some(Started { position, own: None }))
+    let begun = stream.begin_timing();
+    let copying = stream.queue().copy(work(), maker)?;
+    stream.end_timing(begun, copying.position());
+    Ok(copying)
 }
 
 /// As [`start`], of a copy that the stream makes.
@@ -349,7 +322,7 @@ pub(in crate::transfer) fn queue(
     stream: &Stream,
     work: Box<CopyWork>,
 ) -> std::result::Result<Position, BackendError> {
-    stream.submit_timed(Work::Copy(work))
+    start(stream, Maker::Stream, || work).map(|copying| copying.position())
 }
 
 impl Request<'_> {
@@ -385,21 +358,24 @@ impl Request<'_> {
         self.call_error(stream.device_ref(), "copying", error)
     }
 
-    /// Queues work on `stream` that copies `regions` to `location`, after all uses of those bytes.
+    /// Queues a fill of `regions` at `location` on `stream`, after all uses of those bytes.
     /// From then on the regions count as valid at `location`. Work that uses them must wait for the
     /// returned position.
-    pub(in crate::transfer) fn submit_write(
+    pub(in crate::transfer) fn submit_fill(
         &self,
         state: &mut ArrayState,
         stream: &Stream,
         location: Location,
         regions: &Regions,
-        work: Work,
+        work: FillWork,
     ) -> Result<Position> {
         let marks = self.conflicts_of_write(state, stream, location, regions);
         self.make_wait(state, stream, &marks)?;
-        let submitted = stream.submit_timed(work);
-        submitted.map_err(|error| self.stale_copy_error(stream, &error))
+        let begun = stream.begin_timing();
+        let filled = stream.queue().fill(Box::new(work));
+        let position = filled.map_err(|error| self.stale_copy_error(stream, &error))?;
+        stream.end_timing(begun, position);
+        Ok(position)
     }
 
     /// The copies of regions from one copy of the whole array to another.
@@ -487,7 +463,7 @@ impl Request<'_> {
     ) -> Option<Region> {
         let whole = self.storage.memory_order().whole();
         let is_alone = matches!(self.selection, Selection::Whole) || !state.has_pins();
-        let is_used = stream.device_ref().backend().reads_between_parts();
+        let is_used = stream.device_ref().properties().reads_between_parts;
         if !is_used || !is_alone || whole.axes() == 0 {
             return None;
         }

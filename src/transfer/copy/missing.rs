@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use super::job::{CopyJob, Maker, Pipeline, ReadFrom};
+use super::job::{CopyJob, Pipeline, ReadFrom};
 use super::plan::{Batch, Route, RoutedCopies, RoutedPlan, routed};
 use super::report::run_deferred;
 use crate::device::{self, Stream};
@@ -17,7 +17,7 @@ use crate::storage::{self, ArrayState, Claim, StateGuard, notify_watchers};
 use crate::transfer::access::request::{
     AwaitedGuards, Marks, Queued, Request, users_of_other_kinds,
 };
-use resident_backend::{FailureRecord, failure, scope};
+use resident_backend::{FailureRecord, Maker, failure, scope};
 use resident_core::Access;
 use resident_core::coherence::{Location, PlannedCopy, Source};
 use resident_core::layout::Selection;

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::storage::ArrayState;
 use crate::transfer::access::error;
 use crate::transfer::access::request::{Regions, Request};
-use resident_backend::HostMemory;
+use resident_backend::{DeviceProperties, HostMemory};
 use resident_core::Access;
 use resident_core::coherence::{ConstantId, CopyCosts, Location, PlannedCopy, Source};
 use resident_core::layout::MemoryOrder;
@@ -123,10 +123,9 @@ fn route(state: &ArrayState, source: Source, to: Location) -> Route {
             if state.is_host_pinned_for(device.kind()) {
                 return Route::Pinned;
             }
-            Route::Staged {
-                chunk_bytes_max: device.backend().chunk_bytes_max(),
-                chunks_in_flight_max: device.backend().chunks_in_flight_max(),
-            }
+            let &DeviceProperties { chunk_bytes_max, chunks_in_flight_max, .. } =
+                device.properties();
+            Route::Staged { chunk_bytes_max, chunks_in_flight_max }
         }
         (Source::Location(from), to) => {
             let (from, to) = (&state.device_copy(from).device, &state.device_copy(to).device);
@@ -140,7 +139,7 @@ pub(in crate::transfer) fn operation_bytes_max(memory: &dyn HostMemory, device: 
     if memory.is_pinned_for(device.kind()) {
         return u64::MAX;
     }
-    device.backend().chunk_bytes_max()
+    device.properties().chunk_bytes_max
 }
 
 /// Whether `device` can access the memory of `peer`.

@@ -6,10 +6,13 @@ use crate::device::Stream;
 use crate::error::Result;
 use crate::storage::{ArrayState, StateGuard, UseKind};
 use crate::transfer::access::request::{CopyPlace, Request};
-use resident_backend::StagedBytes;
+use resident_backend::{HostMemory, StagedBytes};
 use resident_core::Access;
 use resident_core::coherence::Location;
 use resident_core::ordering::Mark;
+
+/// Larger arrays take the ordinary way.
+const LEN_BYTES_MAX: u64 = 64 << 10;
 
 /// Uploads the whole array of the request, if it is small and newest only on the host, and if the
 /// copy on the stream's device needs neither memory nor a wait. Returns the lock on its state;
@@ -23,18 +26,25 @@ pub(in crate::transfer) fn upload_small<'a>(
 ) -> Result<Option<StateGuard<'a>>> {
     let storage = request.storage;
     let len_bytes = storage.memory_order().len_bytes();
-    if len_bytes == 0 || !stream.queue().may_stage(len_bytes) {
+    // The threads of the embedded device copy the host's memory itself.
+    let is_on_host = stream.device_ref().body_kind().is_on_host();
+    if is_on_host || len_bytes == 0 || len_bytes > LEN_BYTES_MAX {
         return Ok(None);
     }
     let is_ready = ready_to_upload(&storage.lock(), stream).is_some();
     if !is_ready || audit::may_be_denied(request.cause) {
         return Ok(None);
     }
+    let backend = stream.device_ref().backend();
+    let Some(staged) = backend.allocate_staging(stream.queue(), len_bytes) else {
+        return Ok(None);
+    };
+    let from = storage.host_base();
     // SAFETY: the host memory has `len_bytes` initialised bytes, since the whole array is valid
     // there. No queued work uses it, and later work never writes valid elements. The caller's
     // borrow, which outlives the call, excludes writes by the host, and that the memory is freed.
-    let staged = unsafe { stream.queue().stage(storage.host_base(), len_bytes as usize) };
-    let Some(staged) = staged else { return Ok(None) };
+    // The staging memory is as long, and nothing else has it.
+    unsafe { std::ptr::copy_nonoverlapping(from, staged.base(), len_bytes as usize) };
     let state = storage.lock();
     match ready_to_upload(&state, stream) {
         Some(copy) => queue(request, state, stream, copy, staged).map(Some),
@@ -71,7 +81,7 @@ fn queue<'a>(
     state.forget_padding();
     let label = request.storage.label("upload of", request.site);
     let begun = stream.begin_timing();
-    let submitted = stream.queue().upload(staged, address, &label);
+    let submitted = stream.queue().write(staged, address, &label);
     let position = submitted.map_err(|error| request.copy_error(stream, &error))?;
     stream.end_timing(begun, position);
     let since = all_stale_since(&state, location, request.storage.memory_order());

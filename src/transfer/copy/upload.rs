@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::job::{Boxes, CopyJob, Maker, Pipeline, ReadFrom};
+use super::job::{Boxes, CopyJob, Pipeline, ReadFrom};
 use crate::device::Stream;
 use crate::error::Result;
 use crate::transfer::access::request::{Regions, Request};
 use resident_backend::host_copy::PendingCopy;
-use resident_backend::{HostMemory, host_copy};
+use resident_backend::{HostMemory, Maker, host_copy};
 use resident_core::coherence::Location;
 
 /// An upload that the copy thread pool packs into staging memory.
@@ -42,7 +42,7 @@ impl Request<'_> {
             job.run(self.storage.lock(), pipeline)
         };
         for regions in chunks {
-            let may_copy = staged.is_empty() && stream.queue().may_begin_copy();
+            let may_copy = staged.is_empty() && stream.is_idle_on_host();
             if !may_copy || !run(&regions, ReadFrom::Copy(from), Maker::Caller)? {
                 let upload = self.stage(stream, &regions)?;
                 staged.push((regions, upload));

@@ -110,7 +110,7 @@ impl Request<'_> {
     ) -> Result<Arc<dyn HostMemory>> {
         let backend = stream.device_ref().backend();
         if let Some(staging) = backend.allocate_staging(stream.queue(), len_bytes) {
-            return Ok(staging);
+            return Ok(Arc::new(staging));
         }
         let pageable = usize::try_from(len_bytes).ok().and_then(HostBuffer::zeroed::<u8>);
         pageable

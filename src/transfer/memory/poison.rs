@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use crate::device::{self, Stream};
 use crate::storage::ArrayState;
 use crate::transfer::access::request::{Marks, Request, collect_conflicts};
-use resident_backend::{Bytes, Dependencies, FailureKind, FillWork, Work};
+use resident_backend::{Bytes, Dependencies, FailureKind, FillWork};
 use resident_core::Access;
 use resident_core::coherence::{Content, Location, Region};
 use resident_core::ordering::{Mark, UseEnd};
@@ -67,7 +67,7 @@ impl Request<'_> {
             depends: Dependencies::new(),
             label: self.storage.label(device::POISON, self.site),
         };
-        let position = stream.queue().submit(Work::Fill(Box::new(work))).ok()?;
+        let position = stream.queue().fill(Box::new(work)).ok()?;
         let mark = Mark::lossless(state.assign_key(&stream), UseEnd::at(position));
         let extents = self.storage.memory_order().extents();
         state.record_use(location, extents, Some(region), access, mark);

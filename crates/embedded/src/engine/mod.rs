@@ -15,5 +15,5 @@ pub(super) use clock::Timestamp;
 pub(super) use device_core::{DeviceCore, Usable};
 pub(super) use operation::{ControlOperation, Operation, QueuedOperation};
 pub(super) use progress::{StreamProgress, wake_all};
-pub(super) use stream::{EmbeddedStream, StreamPoint};
+pub(super) use stream::{EmbeddedStream, StreamPoint, StreamState};
 pub(super) use streams::Streams;

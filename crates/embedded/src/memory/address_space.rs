@@ -169,11 +169,6 @@ impl AddressSpace {
         }
     }
 
-    /// The poison byte, with which fresh and freed memory is filled, if the device uses one.
-    pub(crate) fn poison(&self) -> Option<u8> {
-        self.poison
-    }
-
     /// Locks the space for lookups.
     pub(crate) fn lock_addresses(&self) -> LockedAddresses<'_> {
         LockedAddresses(self.lock())

@@ -9,5 +9,5 @@ mod staging;
 pub(super) use address_space::{AddressSpace, LocatedMemory, LockedAddresses};
 pub(super) use block::ALIGNMENT_BYTES;
 pub(super) use machine::machine_memory;
-pub(super) use pinned::{CountedRegistration, PinnedBlock};
+pub(super) use pinned::PinnedBlock;
 pub(super) use staging::StagingPool;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::block::Block;
 use resident_backend::host_allocation::{ByteCount, CountedBytes};
-use resident_backend::{DeviceKind, HostMemory, PinnedRegistration};
+use resident_backend::{DeviceKind, HostMemory};
 
 /// Memory of an array, pinned for embedded devices.
 #[derive(Debug)]
@@ -55,20 +55,6 @@ unsafe impl HostMemory for MappedBlock {
         kind == DeviceKind::Cpu
     }
 }
-
-/// A registration of host memory that has no effect but its count.
-#[derive(Debug)]
-pub(crate) struct CountedRegistration {
-    _counted: CountedBytes,
-}
-
-impl CountedRegistration {
-    pub(crate) fn of(len_bytes: usize, pinned: &ByteCount) -> Self {
-        Self { _counted: pinned.count(len_bytes) }
-    }
-}
-
-impl PinnedRegistration for CountedRegistration {}
 
 #[cfg(test)]
 mod tests {

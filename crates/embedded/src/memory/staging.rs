@@ -2,12 +2,11 @@
 //! faults of new memory take longer than the copy.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 
 use super::block::Block;
-use resident_backend::HostMemory;
 use resident_backend::sync::{BackendGuard, BackendLock};
+use resident_backend::{DeviceKind, StagedBytes, StagingOwner};
 
 /// Shorter staging memory is not kept: the system's allocator keeps it.
 const LEN_BYTES_MIN: u64 = 64 << 10;
@@ -15,49 +14,51 @@ const LEN_BYTES_MIN: u64 = 64 << 10;
 /// The most bytes that are kept. Further blocks return to the system.
 const KEPT_BYTES_MAX: u64 = 256 << 20;
 
-/// The unused blocks of one device.
+/// The blocks of one device.
 #[derive(Debug, Default)]
-pub(crate) struct StagingPool(BackendLock<UnusedBlocks>);
+pub(crate) struct StagingPool(BackendLock<Blocks>);
 
 #[derive(Debug, Default)]
-struct UnusedBlocks {
+struct Blocks {
+    /// Unused blocks, by their length.
     by_len: BTreeMap<u64, Vec<Block>>,
     kept_bytes: u64,
-}
-
-/// A block in use. It returns to its pool when this value drops.
-pub(crate) struct StagingBlock {
-    /// `None` only while this value drops.
-    block: Option<Block>,
-    start: *mut u8,
-    len_bytes: usize,
-    pool: Arc<StagingPool>,
+    /// By the address where they start.
+    in_use: BTreeMap<usize, Block>,
 }
 
 impl StagingPool {
     /// A block of at least this length. `None` for short memory, or if the system has none.
-    pub(crate) fn take(self: &Arc<Self>, len_bytes: u64) -> Option<StagingBlock> {
+    pub(crate) fn take(self: &Arc<Self>, len_bytes: u64) -> Option<StagedBytes> {
         if len_bytes < LEN_BYTES_MIN {
             return None;
         }
         let unused = self.lock().take(len_bytes);
         let block = unused.or_else(|| Block::zeroed(len_bytes))?;
-        let (start, len_bytes) = (block.start(), usize::try_from(len_bytes).ok()?);
-        Some(StagingBlock { block: Some(block), start, len_bytes, pool: Arc::clone(self) })
+        let (start, block_bytes) = (block.start(), block.len_bytes());
+        let len_bytes = usize::try_from(len_bytes).ok()?;
+        self.lock().in_use.insert(start.addr(), block);
+        let owner: Arc<dyn StagingOwner> = Arc::clone(self) as _;
+        // SAFETY: the bytes of blocks are initialised. This one is in use until `take_back`.
+        Some(unsafe { StagedBytes::new(start, len_bytes, block_bytes, owner) })
     }
 
     /// Returns the unused blocks to the system.
     pub(crate) fn trim(&self) {
-        let unused = std::mem::take(&mut *self.lock());
+        let unused = {
+            let mut blocks = self.lock();
+            blocks.kept_bytes = 0;
+            std::mem::take(&mut blocks.by_len)
+        };
         drop(unused);
     }
 
-    fn lock(&self) -> BackendGuard<'_, UnusedBlocks> {
+    fn lock(&self) -> BackendGuard<'_, Blocks> {
         self.0.lock()
     }
 }
 
-impl UnusedBlocks {
+impl Blocks {
     /// The shortest block that is long enough and at most a quarter longer.
     fn take(&mut self, len_bytes: u64) -> Option<Block> {
         let fitting = len_bytes..=len_bytes.saturating_add(len_bytes / 4);
@@ -82,40 +83,19 @@ impl UnusedBlocks {
     }
 }
 
-// SAFETY: `start` is that of a block of at least `len_bytes` initialised bytes (`Block`), which
-// this value owns until it drops.
-unsafe impl HostMemory for StagingBlock {
-    fn base(&self) -> *mut u8 {
-        self.start
+impl StagingOwner for StagingPool {
+    fn is_pinned_for(&self, _kind: DeviceKind) -> bool {
+        false
     }
 
-    fn len_bytes(&self) -> usize {
-        self.len_bytes
-    }
-
-    fn is_staging(&self) -> bool {
-        true
-    }
-}
-
-// SAFETY: the value owns its block; the pointer is only returned, and its users order their
-// accesses (contract of `HostMemory`).
-unsafe impl Send for StagingBlock {}
-// SAFETY: as above.
-unsafe impl Sync for StagingBlock {}
-
-impl Drop for StagingBlock {
-    fn drop(&mut self) {
-        let Some(block) = self.block.take() else { return };
-        let surplus = self.pool.lock().keep(block);
+    unsafe fn take_back(&self, start: *mut u8, _block_bytes: u64) {
+        let surplus = {
+            let mut blocks = self.lock();
+            let block = blocks.in_use.remove(&start.addr());
+            block.and_then(|block| blocks.keep(block))
+        };
         // Memory returns to the system with no lock held.
         drop(surplus);
-    }
-}
-
-impl fmt::Debug for StagingBlock {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "StagingBlock({} bytes)", self.len_bytes)
     }
 }
 
@@ -123,7 +103,8 @@ impl fmt::Debug for StagingBlock {
 mod tests {
     use std::sync::Arc;
 
-    use super::{HostMemory, LEN_BYTES_MIN, StagingPool};
+    use super::{LEN_BYTES_MIN, StagingPool};
+    use resident_backend::HostMemory;
 
     #[test]
     fn a_block_is_used_again_for_a_length_that_nearly_fills_it() {

@@ -16,7 +16,7 @@ use resident_core::Access;
 
 /// Makes each kind of call once, and some kinds twice. Returns the downloaded bytes.
 fn scenario(device: &Arc<EmbeddedDevice>) -> Result<Vec<u8>, BackendError> {
-    let (queue, other) = (queue_of(device), device.new_queue()?);
+    let (queue, other) = (queue_of(device), device.new_queue(None)?);
     let address = queue.allocate(8, &label("array"))?;
     let result = on_array(&queue, &other, address);
     // A refused free is retried.
@@ -159,7 +159,7 @@ fn a_late_failure_is_recorded_before_its_position_completes() {
 #[test]
 fn work_that_depends_on_failed_work_does_not_run_and_names_the_root() {
     for device in [EmbeddedDevice::plain(), EmbeddedDevice::emulated(emulated(1))] {
-        let (queue, other) = (queue_of(&device), device.new_queue().unwrap());
+        let (queue, other) = (queue_of(&device), device.new_queue(None).unwrap());
         let address = allocate(&queue, 4).unwrap();
         queue.queued(upload(&HostBytes::new([1; 4]), address, 4));
         let failing = body("failing", |_| panic!("the {} of a test", "panic"));

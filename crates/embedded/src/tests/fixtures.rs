@@ -14,7 +14,7 @@ use resident_backend::grid::Grid;
 use resident_backend::{
     Address, Backend, BackendError, CopyBox, CopyWork, Dependencies, EventTiming, FailureKind,
     FillWork, Footprint, HostMemory, KernelBody, KernelCode, Label, LabelText, LaunchWork, Memory,
-    PackedArguments, PackedArray, Position, Queue, SourceDevice, TaskWaker, Work,
+    PackedArguments, PackedArray, Position, Queue, SourceDevice, TaskWaker, Work, rust_body,
 };
 use resident_core::Access;
 
@@ -81,38 +81,19 @@ impl View {
     }
 }
 
-/// A closure as a body.
-struct Closure<F> {
-    name: Arc<str>,
-    run: F,
-}
-
-impl<F> fmt::Debug for Closure<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Closure({})", self.name)
-    }
-}
-
-// SAFETY: views check indices against the lengths in `words`, which `launch` sets.
-unsafe impl<F: Fn(&[View]) + Send + Sync> KernelBody for Closure<F> {
-    fn name(&self) -> &Arc<str> {
-        &self.name
-    }
-
-    unsafe fn run(&self, _grid: Grid, words: &[u64], pointers: &[*mut u8]) {
-        let views = pointers
-            .iter()
-            .zip(words)
-            .map(|(start, len)| View { start: *start, len_bytes: *len as usize });
-        (self.run)(&views.collect::<SmallVec<[View; 4]>>());
-    }
-}
-
 pub(super) fn body(
     name: &str,
     run: impl Fn(&[View]) + Send + Sync + 'static,
 ) -> Arc<dyn KernelBody> {
-    Arc::new(Closure { name: name.into(), run })
+    let run = move |_: Grid, words: &[u64], pointers: &[*mut u8]| {
+        let views = pointers
+            .iter()
+            .zip(words)
+            .map(|(start, len)| View { start: *start, len_bytes: *len as usize });
+        run(&views.collect::<SmallVec<[View; 4]>>());
+    };
+    // SAFETY: views check indices against the lengths in `words`, which `launch` sets.
+    unsafe { rust_body(name.into(), run) }
 }
 
 pub(super) fn label(text: &str) -> Label {

@@ -28,7 +28,7 @@ struct TwoQueues {
 /// Two queues, and 64 bytes of device memory, written by a completed upload.
 fn two_queues() -> TwoQueues {
     let device = seeded(1);
-    let (one, two) = (queue_of(&device), device.new_queue().unwrap());
+    let (one, two) = (queue_of(&device), device.new_queue(None).unwrap());
     let address = one.allocate(64, &label("\"photo\"")).unwrap();
     one.queued(upload(&HostBytes::new([1; 64]), address, 64));
     finish(&one);
@@ -102,7 +102,7 @@ fn order_is_by_queue_event_or_completion() {
 #[test]
 fn order_is_transitive_across_queues() {
     let queues = two_queues();
-    let three = queues.device.new_queue().unwrap();
+    let three = queues.device.new_queue(None).unwrap();
     queues.one.queued(fill(queues.address, contiguous(0, 64), &[2]));
     three.follow(&queues.one);
     queues.two.follow(&three);
@@ -302,7 +302,7 @@ fn an_origin_beyond_the_block_fails_the_launch() {
 #[test]
 fn a_block_freed_under_running_work_is_not_reused() {
     let device = EmbeddedDevice::emulated(Emulation::new());
-    let (one, two) = (queue_of(&device), device.new_queue().unwrap());
+    let (one, two) = (queue_of(&device), device.new_queue(None).unwrap());
     let address = allocate(&one, 64).unwrap();
     let (entered, open, held) = entered_gate();
     one.launched(&held, &[(address, 64, Access::Overwrite)]);
@@ -401,7 +401,7 @@ fn an_empty_array_needs_no_memory() {
 #[test]
 fn emulated_devices_without_a_seed_find_hazards() {
     let device = EmbeddedDevice::emulated(Emulation::new());
-    let (one, two) = (queue_of(&device), device.new_queue().unwrap());
+    let (one, two) = (queue_of(&device), device.new_queue(None).unwrap());
     let address = allocate(&one, 8).unwrap();
     let (open, gate) = gate();
     one.launched(&gate, &[(address, 8, Access::Overwrite)]);

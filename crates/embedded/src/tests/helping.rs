@@ -71,7 +71,7 @@ fn threads_that_wait_for_queues_that_wait_for_each_other_all_return() {
     const QUEUES: usize = 12;
     let device = EmbeddedDevice::plain();
     let queues: Vec<Arc<dyn Queue>> =
-        (0..QUEUES).map(|_| device.new_queue().expect("a queue")).collect();
+        (0..QUEUES).map(|_| device.new_queue(None).expect("a queue")).collect();
     let count = Arc::new(AtomicUsize::new(0));
     for round in 0..ROUNDS / 10 {
         for index in 0..QUEUES {
@@ -116,7 +116,7 @@ fn a_body_that_panics_on_a_thread_that_waits_is_a_failure_of_its_work() {
 fn tasks_of_a_queue_without_a_handle_are_woken() {
     let device = EmbeddedDevice::plain();
     for round in 0..ROUNDS / 5 {
-        let queue = device.new_queue().unwrap();
+        let queue = device.new_queue(None).unwrap();
         let (open, held) = gate();
         queue.launched(&held, &[]);
         queue.launched(&body("after", |_| ()), &[]);

@@ -53,7 +53,7 @@ fn an_allocation_without_room_waits_for_queued_frees() {
     for seeded in [true, false] {
         let emulation = Emulation::new().memory(1000);
         let device = EmbeddedDevice::emulated(if seeded { emulation.seed(1) } else { emulation });
-        let (queue, other) = (queue_of(&device), device.new_queue().unwrap());
+        let (queue, other) = (queue_of(&device), device.new_queue(None).unwrap());
         let address = allocate(&queue, 600).unwrap();
         let (open, gate) = gate();
         queue.launched(&gate, &[]);
@@ -147,7 +147,7 @@ fn blocks_are_reused_once_their_free_has_run() {
 #[test]
 fn fresh_and_freed_memory_is_poisoned() {
     let device = EmbeddedDevice::emulated(Emulation::new().poison(true));
-    let poison = device.poison_byte().unwrap();
+    let poison = device.properties().poison_byte.unwrap();
     let queue = queue_of(&device);
     for len_bytes in [64, 100_000] {
         let fresh = allocate(&queue, len_bytes).unwrap();
@@ -158,9 +158,12 @@ fn fresh_and_freed_memory_is_poisoned() {
         let again = allocate(&queue, len_bytes).unwrap();
         assert!(contents(&queue, again, len_bytes).iter().all(|byte| *byte == poison));
     }
-    assert_eq!(EmbeddedDevice::emulated(Emulation::new().poison(false)).poison_byte(), None);
     assert_eq!(
-        EmbeddedDevice::emulated(Emulation::new()).poison_byte().is_some(),
+        EmbeddedDevice::emulated(Emulation::new().poison(false)).properties().poison_byte,
+        None
+    );
+    assert_eq!(
+        EmbeddedDevice::emulated(Emulation::new()).properties().poison_byte.is_some(),
         cfg!(debug_assertions)
     );
 }
@@ -204,7 +207,7 @@ fn the_plain_device_reports_the_machines_memory() {
     let device = EmbeddedDevice::cpu();
     assert!(Arc::ptr_eq(&device, &EmbeddedDevice::cpu()));
     assert_eq!(
-        (device.ordinal(), device.name().as_str(), device.poison_byte()),
+        (device.ordinal(), device.name().as_str(), device.properties().poison_byte),
         (0, "cpu:0", None)
     );
     assert!(device.log().is_none());

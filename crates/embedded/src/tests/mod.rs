@@ -1,6 +1,7 @@
 //! Tests of the embedded device, through the three traits that it implements.
 
 mod allocations;
+mod brief_launches;
 mod copies;
 mod faults;
 mod fixtures;
@@ -8,7 +9,6 @@ mod geometry;
 mod hazards;
 mod helping;
 mod memory;
-mod offers;
 mod ordering;
 mod own_copies;
 mod seeds;

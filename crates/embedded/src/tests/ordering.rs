@@ -35,7 +35,7 @@ fn work_of_one_queue_runs_in_the_order_of_submission() {
 #[test]
 fn a_slow_queue_does_not_delay_another() {
     let device = EmbeddedDevice::plain();
-    let (slow, quick) = (queue_of(&device), device.new_queue().unwrap());
+    let (slow, quick) = (queue_of(&device), device.new_queue(None).unwrap());
     let (open, gate) = gate();
     let held = slow.launched(&gate, &[]);
     let address = allocate(&quick, 4).unwrap();
@@ -51,7 +51,8 @@ fn a_slow_queue_does_not_delay_another() {
 #[test]
 fn work_after_an_event_sees_earlier_writes() {
     let device = EmbeddedDevice::plain();
-    let queues = [queue_of(&device), device.new_queue().unwrap(), device.new_queue().unwrap()];
+    let queues =
+        [queue_of(&device), device.new_queue(None).unwrap(), device.new_queue(None).unwrap()];
     let address = allocate(&queues[0], 64).unwrap();
     queues[0].queued(fill(address, super::fixtures::contiguous(0, 64), &[0]));
     let increment = increment();
@@ -83,7 +84,7 @@ fn queued_work_finishes_after_the_last_handle_drops() {
     let device = EmbeddedDevice::plain();
     let (open, gate) = gate();
     let (sender, receiver) = mpsc::channel();
-    let queue = device.new_queue().unwrap();
+    let queue = device.new_queue(None).unwrap();
     queue.launched(&gate, &[]);
     queue.launched(&body("send", move |_| sender.send(thread::current().id()).unwrap()), &[]);
     drop((queue, device));
@@ -102,7 +103,7 @@ fn queued_work_finishes_after_the_last_handle_drops() {
 #[test]
 fn a_worker_ends_with_its_queue() {
     let device = EmbeddedDevice::plain();
-    let queue = device.new_queue().unwrap();
+    let queue = device.new_queue(None).unwrap();
     queue.launched(&body("work", |_| ()), &[]);
     finish(&queue);
     let address = allocate(&queue, 8).unwrap();
@@ -143,7 +144,7 @@ fn many_threads_may_submit_to_one_queue() {
 fn worker_and_seeded_queues_may_wait_for_each_other() {
     let (workers, seeded) = (EmbeddedDevice::plain(), seeded(1));
     let (first, second, third) =
-        (queue_of(&seeded), queue_of(&workers), seeded.new_queue().unwrap());
+        (queue_of(&seeded), queue_of(&workers), seeded.new_queue(None).unwrap());
     let ran = Arc::new(Mutex::new(Vec::new()));
     let note = |number: u32| {
         let ran = Arc::clone(&ran);
@@ -164,7 +165,7 @@ fn a_worker_that_runs_a_simulation_waits_only_for_what_its_event_needs() {
     let seeded = seeded(1);
     // The simulation checks its streams in the order of their creation. `last` was created first,
     // and waits for the worker that will run the simulation.
-    let (last, first) = (queue_of(&seeded), seeded.new_queue().unwrap());
+    let (last, first) = (queue_of(&seeded), seeded.new_queue(None).unwrap());
     let (slow, worker) = (queue_of(&one), queue_of(&other));
     let (open_slow, slow_gate) = gate();
     let (open_worker, worker_gate) = gate();

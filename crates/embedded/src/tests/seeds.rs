@@ -16,7 +16,8 @@ const SEEDS: u64 = if cfg!(miri) { 10 } else { 1000 };
 /// The order in which three pieces of work on each of three queues of two devices ran.
 fn order_of(seed: u64) -> Vec<(usize, u32)> {
     let devices = [seeded(seed), seeded(seed)];
-    let queues = [queue_of(&devices[0]), devices[0].new_queue().unwrap(), queue_of(&devices[1])];
+    let queues =
+        [queue_of(&devices[0]), devices[0].new_queue(None).unwrap(), queue_of(&devices[1])];
     let ran = Arc::new(Mutex::new(Vec::new()));
     for (number, queue) in queues.iter().enumerate() {
         for step in 0..3 {
@@ -56,7 +57,8 @@ enum SecondStep {
 /// A pipeline over three queues.
 fn pipeline(seed: u64, second: SecondStep) -> (Vec<u8>, Vec<HazardKind>, Vec<String>) {
     let device = seeded(seed);
-    let queues = [queue_of(&device), device.new_queue().unwrap(), device.new_queue().unwrap()];
+    let queues =
+        [queue_of(&device), device.new_queue(None).unwrap(), device.new_queue(None).unwrap()];
     let source = HostBytes::new(0..16);
     let (target, aside) = (HostBytes::new([0; 16]), HostBytes::new([0; 16]));
     let (address, other) = (allocate(&queues[0], 16).unwrap(), allocate(&queues[1], 16).unwrap());
@@ -134,7 +136,7 @@ fn the_last_handle_drops_work_that_no_thread_waited_for() {
 #[test]
 fn a_closed_queue_still_runs_work_that_another_queue_waits_for() {
     let device = seeded(2);
-    let (queue, closed) = (queue_of(&device), device.new_queue().unwrap());
+    let (queue, closed) = (queue_of(&device), device.new_queue(None).unwrap());
     let address = allocate(&queue, 4).unwrap();
     closed.queued(upload(&HostBytes::new([5; 4]), address, 4));
     queue.follow(&closed);
@@ -145,7 +147,7 @@ fn a_closed_queue_still_runs_work_that_another_queue_waits_for() {
 #[test]
 fn several_threads_may_run_a_simulation() {
     let device = seeded(3);
-    let queues: Vec<Arc<dyn Queue>> = (0..4).map(|_| device.new_queue().unwrap()).collect();
+    let queues: Vec<Arc<dyn Queue>> = (0..4).map(|_| device.new_queue(None).unwrap()).collect();
     let address = allocate(&queues[0], 4).unwrap();
     queues[0].queued(fill(address, contiguous(0, 4), &[0]));
     let increment = increment();

@@ -30,7 +30,7 @@ fn a_transfer_takes_latency_and_length() {
 fn each_queue_has_its_own_modelled_time_whatever_the_seed() {
     for seed in 0..50 {
         let device = EmbeddedDevice::emulated(Emulation::new().seed(seed).link(LINK));
-        let (one, two) = (queue_of(&device), device.new_queue().unwrap());
+        let (one, two) = (queue_of(&device), device.new_queue(None).unwrap());
         let (first, second) = (allocate(&one, 1000).unwrap(), allocate(&two, 1000).unwrap());
         let start = one.record(EventTiming::Enabled).unwrap();
         one.queued(upload(&HostBytes::new([1; 1000]), first, 1000)); // 1,500

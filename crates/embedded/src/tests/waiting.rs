@@ -29,7 +29,7 @@ fn both_modes() -> [Arc<EmbeddedDevice>; 2] {
 #[test]
 fn a_wait_inside_a_body_is_refused_if_it_would_block() {
     for device in both_modes() {
-        let (queue, other) = (queue_of(&device), device.new_queue().unwrap());
+        let (queue, other) = (queue_of(&device), device.new_queue(None).unwrap());
         let (sender, receiver) = mpsc::channel();
         let (open, gate) = gate();
         let inner = Arc::clone(&other);

@@ -18,7 +18,7 @@ use resident_backend::{BackendError, DeviceKind, StagedBytes, StagingOwner};
 const BLOCK_BYTES_MIN: u64 = 4 << 10;
 
 /// Blocks up to this length are parts of a slab, so that one pinning makes several ready.
-pub(crate) const SMALL_BYTES_MAX: u64 = 64 << 10;
+const SMALL_BYTES_MAX: u64 = 64 << 10;
 
 /// Slabs are only freed by `trim`: programs that stage a few bytes do so all the time.
 const SLAB_BYTES: u64 = 256 << 10;
@@ -293,8 +293,8 @@ fn fitting(block_bytes: u64) -> RangeInclusive<u64> {
 }
 
 impl StagingOwner for StagingPool {
-    fn kind(&self) -> DeviceKind {
-        self.context.kind()
+    fn is_pinned_for(&self, kind: DeviceKind) -> bool {
+        kind == self.context.kind()
     }
 
     unsafe fn take_back(&self, start: *mut u8, block_bytes: u64) {

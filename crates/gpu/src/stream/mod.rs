@@ -6,7 +6,7 @@
 //! | `in_flight` | operations in flight whose completion needs the host; data only |
 //! | `completion` | waits, polls, and the host's part of finished operations |
 //! | `submit` | checks work and queues it |
-//! | `read`, `small_upload` | copies of a few bytes |
+//! | `read`, `write` | copies of a few bytes |
 //! | `managed_prefetch` | hints to move managed memory |
 //! | `queue` | the [`Queue`](resident_backend::Queue) of a stream |
 //! | `slices` | conversion between cudarc's slices and device memory |
@@ -25,10 +25,10 @@ mod read;
 mod reclaim;
 #[cfg(feature = "cuda")]
 mod slices;
-mod small_upload;
 mod submit;
 mod wake_stream;
 mod waker;
+mod write;
 
 pub(crate) use self::gpu_stream::{GpuStream, reap_all};
 pub(crate) use driver_event::EventPool;

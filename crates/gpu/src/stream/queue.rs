@@ -14,8 +14,8 @@ use super::{reclaim, submit, waker};
 use crate::context::make_current;
 use crate::driver::invalid;
 use resident_backend::{
-    Address, BackendError, EventTiming, HostMemory, Label, LaunchCall, ManagedRange, Position,
-    PrefetchTarget, Queue, QueueId, RawEvent, StagedBytes, TaskWaker, Work,
+    Address, BackendError, CopyWork, Copying, EventTiming, FillWork, Label, LaunchCall, Maker,
+    ManagedRange, Position, PrefetchTarget, Queue, QueueId, RawEvent, StagedBytes, TaskWaker,
 };
 
 /// A stream's handle.
@@ -87,18 +87,17 @@ impl Queue for GpuQueue {
         self.0.record_death(self.0.free(address))
     }
 
-    fn submit(&self, work: Work) -> Result<Position, BackendError> {
-        match work {
-            Work::Launch(mut work) => self.launch(&mut work.as_call()),
-            Work::Copy(work) => {
-                self.0.prepare_to_queue()?;
-                self.0.record_death(submit::queue_copy(&self.0, *work))
-            }
-            Work::Fill(work) => {
-                self.0.prepare_to_queue()?;
-                self.0.record_death(submit::queue_fill(&self.0, *work))
-            }
+    fn copy(&self, work: Box<CopyWork>, maker: Maker) -> Result<Copying, BackendError> {
+        if maker == Maker::Caller {
+            return Ok(Copying::Declined);
         }
+        self.0.prepare_to_queue()?;
+        self.0.record_death(submit::queue_copy(&self.0, *work)).map(Copying::Queued)
+    }
+
+    fn fill(&self, work: Box<FillWork>) -> Result<Position, BackendError> {
+        self.0.prepare_to_queue()?;
+        self.0.record_death(submit::queue_fill(&self.0, *work))
     }
 
     fn prefetch(&self, range: ManagedRange, to: PrefetchTarget) -> Result<Position, BackendError> {
@@ -122,26 +121,14 @@ impl Queue for GpuQueue {
         Ok(position)
     }
 
-    unsafe fn stage(&self, from: *const u8, len: usize) -> Option<StagedBytes> {
-        let block = self.0.block_for(len)?;
-        // SAFETY: the block has at least `len` bytes, which no other code accesses. The caller
-        // promises the rest.
-        unsafe { std::ptr::copy_nonoverlapping(from, block.base(), len) };
-        Some(block)
-    }
-
-    fn may_stage(&self, len_bytes: u64) -> bool {
-        self.0.may_stage(len_bytes)
-    }
-
-    fn upload(
+    fn write(
         &self,
-        block: StagedBytes,
+        from: StagedBytes,
         to: Address,
         label: &Label,
     ) -> Result<Position, BackendError> {
         self.0.prepare_to_queue()?;
-        self.0.record_death(self.0.upload(block, to, label))
+        self.0.record_death(self.0.write(from, to, label))
     }
 
     fn read(&self, from: Address, to: &mut [u8], label: &dyn Fn() -> Label) -> bool {
@@ -180,13 +167,6 @@ impl Queue for GpuQueue {
 
     fn reserve_position(&self) -> Position {
         self.0.reserve_position()
-    }
-
-    fn position_to_await(&self) -> Position {
-        // Without an event only the whole stream can be asked, with what is queued behind. If the
-        // driver refuses one, the first look at the position says why.
-        let recorded = self.0.record_death(self.0.record(EventTiming::Disabled));
-        recorded.map_or_else(|_| self.0.reserve_position(), |(position, _)| position)
     }
 
     fn completed(&self) -> Position {

@@ -1,7 +1,6 @@
 //! Launches of kernels that the stand-in for NVRTC compiled.
 
 use std::ffi::c_void;
-use std::fmt;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -10,8 +9,8 @@ use crate::call;
 use crate::code::{Code, Outcome};
 use crate::kernel::{Packing, Prepared, Shape};
 use crate::work;
-use resident_backend::KernelBody;
 use resident_backend::grid::Grid;
+use resident_backend::{KernelBody, rust_body};
 use resident_host_code::parallel::run_all;
 use resident_host_code::runtime::LaunchParameters;
 use resident_stand_in_client::protocol::{Access, Length, Parameter};
@@ -104,6 +103,24 @@ impl CodeLaunch {
         Ok(())
     }
 
+    /// The launch as a body of the engine.
+    pub(crate) fn into_body(self) -> Arc<dyn KernelBody> {
+        let name = Arc::clone(&self.name);
+        let run = move |_: Grid, _: &[u64], pointers: &[*mut u8]| self.run_or_fail(pointers);
+        // SAFETY: the engine computed the pointers from the footprints that `Packing` made of the
+        // same parameters. That the kernel accesses nothing else is the promise of the driver's
+        // caller.
+        unsafe { rust_body(name, run) }
+    }
+
+    fn run_or_fail(&self, pointers: &[*mut u8]) {
+        if let Err(text) = self.run(pointers) {
+            let is_assertion = text.contains("assert");
+            call::note(format!("kernel \"{}\" failed: {text}", self.name));
+            work::fail_with(if is_assertion { Code::ASSERT } else { Code::LAUNCH_FAILED });
+        }
+    }
+
     fn run(&self, pointers: &[*mut u8]) -> Result<(), String> {
         let mut pairs = self.pairs.clone();
         for (word, pointer) in &self.addresses {
@@ -140,27 +157,5 @@ fn of_type(parameter: CodeParameter) -> Option<Parameter> {
             access: access(is_const),
         }),
         ParameterKind::Whole | ParameterKind::Floating | ParameterKind::Aggregate => None,
-    }
-}
-
-// SAFETY: the engine computed the pointers from the footprints that `Packing` made of the same
-// parameters. That the kernel accesses nothing else is the promise of the driver's caller.
-unsafe impl KernelBody for CodeLaunch {
-    fn name(&self) -> &Arc<str> {
-        &self.name
-    }
-
-    unsafe fn run(&self, _grid: Grid, _words: &[u64], pointers: &[*mut u8]) {
-        if let Err(text) = self.run(pointers) {
-            let is_assertion = text.contains("assert");
-            call::note(format!("kernel \"{}\" failed: {text}", self.name));
-            work::fail_with(if is_assertion { Code::ASSERT } else { Code::LAUNCH_FAILED });
-        }
-    }
-}
-
-impl fmt::Debug for CodeLaunch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "CodeLaunch({})", self.name)
     }
 }

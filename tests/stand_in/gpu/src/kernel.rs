@@ -18,7 +18,7 @@ use crate::stream::Stream;
 use crate::{call, host, work};
 
 use resident_backend::grid::Grid;
-use resident_backend::{Address, KernelBody, PackedArguments, PackedArray};
+use resident_backend::{Address, KernelBody, PackedArguments, PackedArray, rust_body};
 use resident_stand_in_client::protocol::{
     Access, Length, Parameter, RawArgument, RawLaunch, RunLaunch,
 };
@@ -86,12 +86,12 @@ pub fn launch(
                 packing.add(index, *parameter)?;
             }
             let prepared = std::mem::take(&mut packing.prepared);
-            Arc::new(LaunchBody { name, kernel, shape, prepared })
+            HostLaunch { kernel, shape, prepared }.into_body(name)
         }
         (declared, Some((library, index))) => {
             let declared = declared.as_ref().map(|kernel| &*kernel.parameters);
             let kernel = (Arc::clone(library), *index);
-            Arc::new(CodeLaunch::new(name, kernel, shape, &mut packing, declared)?)
+            CodeLaunch::new(name, kernel, shape, &mut packing, declared)?.into_body()
         }
         _ => {
             call::note(format!(
@@ -300,23 +300,23 @@ fn access_of(access: Access) -> resident_core::Access {
 }
 
 /// One launch.
-#[derive(Debug)]
-struct LaunchBody {
-    name: Arc<str>,
+struct HostLaunch {
     kernel: Arc<HostKernel>,
     shape: Shape,
     prepared: Vec<Prepared>,
 }
 
-// SAFETY: the host function was registered with the memory that it accesses and gets only pointers
-// to that memory. The engine computed these pointers from the footprints that `Packing` made from
-// the registration. Scalars are its own.
-unsafe impl KernelBody for LaunchBody {
-    fn name(&self) -> &Arc<str> {
-        &self.name
+impl HostLaunch {
+    /// The launch as a body of the engine.
+    fn into_body(self, name: Arc<str>) -> Arc<dyn KernelBody> {
+        let run = move |_: Grid, _: &[u64], pointers: &[*mut u8]| self.run(pointers);
+        // SAFETY: the host function was registered with the memory that it accesses and gets only
+        // pointers to that memory. The engine computed these pointers from the footprints that
+        // `Packing` made from the registration. Scalars are its own.
+        unsafe { rust_body(name, run) }
     }
 
-    unsafe fn run(&self, _grid: Grid, _words: &[u64], pointers: &[*mut u8]) {
+    fn run(&self, pointers: &[*mut u8]) {
         let raw = |prepared: &Prepared| match prepared {
             Prepared::Scalar(bytes) => {
                 argument(bytes.as_ptr().cast_mut(), bytes.len() as u64, 0, &[])
@@ -363,8 +363,12 @@ fn argument(start: *mut u8, len_bytes: u64, element_bytes: u32, extents: &[i64])
 /// Queues a host function. A stream callback is called even after a failure and receives the error;
 /// other host functions are then not called.
 pub fn launch_host(context: &Context, stream: &Stream, function: HostFunction) -> Outcome {
-    let body =
-        Arc::new(HostBody { name: Arc::from("host function"), context: context.handle, function });
+    // The context's handle rather than the context: a queued body that owned its context would keep
+    // itself and the context alive forever.
+    let context_of = context.handle;
+    let run = move |_: Grid, _: &[u64], _: &[*mut u8]| function.call(context_of);
+    // SAFETY: a host function in stream order gets no device memory.
+    let body = unsafe { rust_body(Arc::from("host function"), run) };
     let is_told = matches!(function, HostFunction::Callback { .. });
     work::submit_host(stream, context, body, is_told).map(drop)
 }
@@ -388,28 +392,14 @@ unsafe impl Send for HostFunction {}
 // SAFETY: as for `Send` above; the function is called once.
 unsafe impl Sync for HostFunction {}
 
-#[derive(Debug)]
-struct HostBody {
-    name: Arc<str>,
-    /// The context's handle rather than the context: a queued body that owned its context would
-    /// keep itself and the context alive forever.
-    context: Handle,
-    function: HostFunction,
-}
-
-// SAFETY: a host function in stream order gets no device memory.
-unsafe impl KernelBody for HostBody {
-    fn name(&self) -> &Arc<str> {
-        &self.name
-    }
-
-    unsafe fn run(&self, _grid: Grid, _words: &[u64], _pointers: &[*mut u8]) {
-        match self.function {
+impl HostFunction {
+    fn call(self, context: Handle) {
+        match self {
             // SAFETY: the caller of the driver guarantees that the function may be called once with
             // its data, on any thread.
-            HostFunction::Plain { function, data } => unsafe { function(data) },
-            HostFunction::Callback { function, stream, data } => {
-                let status = handle::context(self.context).and_then(|context| context.status());
+            Self::Plain { function, data } => unsafe { function(data) },
+            Self::Callback { function, stream, data } => {
+                let status = handle::context(context).and_then(|context| context.status());
                 // SAFETY: as above.
                 unsafe { function(stream, status.err().unwrap_or(Code::SUCCESS).0, data) }
             }

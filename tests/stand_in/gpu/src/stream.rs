@@ -59,7 +59,7 @@ impl Stream {
     /// Creates a stream of a context.
     pub fn new(context: &Context, flags: u32, priority: i32) -> Outcome<Arc<Self>> {
         let queue =
-            context.device.engine.new_queue().map_err(|error| work::code_of_error(&error))?;
+            context.device.engine.new_queue(None).map_err(|error| work::code_of_error(&error))?;
         let of_context = (context.handle, context.life());
         let stream = Arc::new(Self::over(queue, handle::next(), of_context, flags, priority));
         handle::insert(stream.handle, Object::Stream(Arc::clone(&stream)));

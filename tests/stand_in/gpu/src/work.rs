@@ -13,7 +13,7 @@ use crate::stream::Stream;
 use resident_backend::grid::Grid;
 use resident_backend::{
     BackendError, BackendErrorKind, Dependencies, FailureKind, FailureRecord, KernelBody, Label,
-    LabelText, LaunchWork, PackedArguments, Position, QueueId, Work, failure,
+    LabelText, LaunchWork, PackedArguments, Position, QueueId, Work, failure, rust_body,
 };
 
 /// The prefix of a failure's cause if the cause is a CUresult and not an invalid address.
@@ -86,34 +86,20 @@ pub fn submit_kernel(
     body: Arc<dyn KernelBody>,
     arguments: PackedArguments,
 ) -> Outcome<Position> {
-    let body = if settings().keeps_registered { body } else { RestoringBody::around(body) };
+    let body = if settings().keeps_registered { body } else { restoring(body) };
     stream.submit(context, |depends| launch(body, arguments, with_late_failure(depends)))
 }
 
 /// A kernel behind which registered memory has the bytes that it had when the kernel was launched.
-#[derive(Debug)]
-struct RestoringBody {
-    body: Arc<dyn KernelBody>,
-    kept: Vec<host::Kept>,
-}
-
-impl RestoringBody {
-    fn around(body: Arc<dyn KernelBody>) -> Arc<dyn KernelBody> {
-        Arc::new(Self { body, kept: host::keep_registered() })
-    }
-}
-
-// SAFETY: all is passed on.
-unsafe impl KernelBody for RestoringBody {
-    fn name(&self) -> &Arc<str> {
-        self.body.name()
-    }
-
-    unsafe fn run(&self, grid: Grid, words: &[u64], pointers: &[*mut u8]) {
+fn restoring(body: Arc<dyn KernelBody>) -> Arc<dyn KernelBody> {
+    let (name, kept) = (Arc::clone(body.name()), host::keep_registered());
+    let run = move |grid: Grid, words: &[u64], pointers: &[*mut u8]| {
         // SAFETY: the caller's promise is passed on.
-        unsafe { self.body.run(grid, words, pointers) };
-        self.kept.iter().for_each(host::Kept::restore);
-    }
+        unsafe { body.run(grid, words, pointers) };
+        kept.iter().for_each(host::Kept::restore);
+    };
+    // SAFETY: all is passed on.
+    unsafe { rust_body(name, run) }
 }
 
 /// Queues a host function. A host function that receives failures has no dependencies; later work

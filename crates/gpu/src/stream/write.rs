@@ -1,34 +1,14 @@
-//! Uploads of a few bytes through staging memory, without a list of parts.
+//! Copies of staging memory to the device, without a list of parts.
 
 use super::gpu_stream::GpuStream;
 use super::in_flight::{CompletionAction, OperationName};
-use crate::memory::staging::SMALL_BYTES_MAX;
-use resident_backend::StagedBytes;
 use resident_backend::{
-    Address, BackendError, Dependencies, FailureKind, HostMemory, Label, Position,
+    Address, BackendError, Dependencies, FailureKind, HostMemory, Label, Position, StagedBytes,
 };
 
 impl GpuStream {
-    pub(super) fn may_stage(&self, len_bytes: u64) -> bool {
-        len_bytes <= SMALL_BYTES_MAX
-    }
-
-    /// A block for these bytes. If none is unused, completes the oldest operation first, whose
-    /// block is then unused. Asking all streams takes longer than copying a few bytes.
-    pub(super) fn block_for(&self, len: usize) -> Option<StagedBytes> {
-        let staging = self.device.staging();
-        let len_bytes = len as u64;
-        if !staging.has_unused(len_bytes) {
-            self.reap_oldest();
-            if !staging.has_unused(len_bytes) && !staging.is_ready_for(len_bytes) {
-                return None;
-            }
-        }
-        staging.take(len_bytes)
-    }
-
-    /// Queues the copy of a block. The context is current.
-    pub(super) fn upload(
+    /// As [`Queue::write`](resident_backend::Queue::write). The context is current.
+    pub(super) fn write(
         &self,
         staged: StagedBytes,
         to: Address,
