@@ -1,6 +1,6 @@
 //! Kernels as CUDA programs commonly have them, each beside plain Rust: on the embedded device,
-//! then with each access checked. `scripts/long-checks ptx` also executes them as PTX. The kernels of
-//! a file are one source, which is compiled once for all tests of the file.
+//! then with each access checked. `scripts/long-checks ptx` also executes them as PTX. The kernels
+//! of a file are one source, which is compiled once for all tests of the file.
 
 /// The tests of a file: one for each of these functions, which return a [`Case`].
 macro_rules! cases {

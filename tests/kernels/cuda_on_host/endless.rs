@@ -48,17 +48,12 @@ fn far_below_the_limit() {
 }
 
 #[test]
-fn a_launch_ends_at_the_limit_and_names_the_kernel() {
+fn launches_end_at_the_limit_and_name_the_kernel() {
     own_process!([LIMIT]);
     let text = launch(true).expect_err("it does not end").to_string();
     let words = ["kernel \"kernel\"", "it ran longer than 200ms", "a loop in an included header"];
     assert!(words.iter().all(|words| text.contains(words)), "{text}");
-}
-
-/// Threads, and blocks, that wait for what no other one writes.
-#[test]
-fn waiting_ends_at_the_limit() {
-    own_process!([LIMIT]);
+    // Threads, and blocks, that wait for what no other one writes.
     let wait = one_of::<(InOut<i32>,)>(SOURCE, "wait");
     for is_checked in [false, true] {
         let device = resident::Device::emulated(Emulation::new().sanitize(is_checked));
