@@ -131,8 +131,8 @@
 //! chosen calls fail, and unordered accesses to the same bytes are reported as hazards.
 //!
 //! A library that runs on the CPU may use an array's memory on [`Device::cpu`] in place:
-//! [`DeviceRef::address`] and [`DeviceMut::address`] are pointers there, and say when they may be
-//! followed. On emulated devices they are not.
+//! [`DeviceRef::address`], which a [`DeviceMut`] has too, is a pointer there, and says when it may
+//! be followed. On emulated devices it is not.
 //!
 //! # Forked children
 //!

@@ -116,7 +116,8 @@ macro_rules! device_parts {
             fn pack(&self, memory: &mut Packed<T, D>, stream: &Stream) -> Result<()> {
                 let stream = of_device(stream, self.device());
                 if memory.is_for(&self.device()) {
-                    memory.pack_from_device(self.to_contiguous_on(&stream)?);
+                    let _here = stream.enter();
+                    memory.pack_from_device(self.to_contiguous()?);
                     return Ok(());
                 }
                 memory.pack_from_host(&self.copy_to_host_on(&stream)?.wait()?)

@@ -180,4 +180,26 @@ any_view!(SmartView<'_, T, D>);
 any_view!(SmartViewMut<'_, T, D>);
 impl<T: Element, D: Dimension> AnyViewMut<T> for SmartViewMut<'_, T, D> {}
 
-pub(super) use any_view;
+/// What all coherent arrays are.
+macro_rules! coherent_arguments {
+    ($type:ty) => {
+        impl<T: Element, D: Dimension> sealed::Sealed for $type {}
+
+        impl<T: Element, D: Dimension> AsView<T, D> for $type {
+            fn as_view(&self) -> SmartView<'_, T, D> {
+                self.view()
+            }
+        }
+
+        impl<T: Element, D: Dimension> AsViewMut<T, D> for $type {
+            fn as_view_mut(&mut self) -> SmartViewMut<'_, T, D> {
+                self.view_mut()
+            }
+        }
+
+        any_view!($type);
+        impl<T: Element, D: Dimension> AnyViewMut<T> for $type {}
+    };
+}
+
+pub(super) use {any_view, coherent_arguments};

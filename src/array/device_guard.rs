@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::Deref;
 #[cfg(feature = "cuda")]
 use std::sync::Arc;
 use std::sync::OnceLock;
@@ -111,70 +112,6 @@ impl<D: Dimension> DevicePart<'_, D> {
     }
 }
 
-/// The methods that both kinds of guard share.
-macro_rules! device_guard_methods {
-    () => {
-        /// The number of elements.
-        #[must_use]
-        pub fn len(&self) -> usize {
-            self.part.layout.len()
-        }
-
-        /// Whether there are no elements.
-        #[must_use]
-        pub fn is_empty(&self) -> bool {
-            self.len() == 0
-        }
-
-        /// The length of each axis.
-        #[must_use]
-        pub fn shape(&self) -> &[usize] {
-            self.part.layout.shape()
-        }
-
-        /// The stride of each axis, in elements. It is negative if the axis runs backwards.
-        #[must_use]
-        pub fn strides(&self) -> &[isize] {
-            self.part.layout.strides()
-        }
-
-        /// The device address of the element with index 0, 0, ... The address stays the same until
-        /// the array drops, or until the device's copy is released or evicted. Copies in use, as by
-        /// this guard, and those of a [`DeviceArray`](crate::DeviceArray) are never evicted. An
-        /// array's memory starts at a multiple of 256 bytes, unless it came from other code (a
-        /// tensor of DLPack, [`with_mapped`](crate::with_mapped)).
-        ///
-        /// - *On a GPU* it is a pointer for work on the GPU: CUDA's `CUdeviceptr`.
-        /// - *On [`Device::cpu`](crate::Device::cpu)* it is a pointer to memory of this process, or
-        ///   0 if there are no bytes: for a library that runs on the CPU. Following it is `unsafe`:
-        ///   it is valid for the elements of the part, for writes if the guard is a
-        ///   [`DeviceMut`](crate::DeviceMut), once the work is over that was queued on the guard's
-        ///   stream when the guard was created, and until the guard drops.
-        ///   [`Stream::launch_host_function`](crate::Stream::launch_host_function) shows how to
-        ///   call a function of C in that time. A kernel needs no address for this: its `.host`
-        ///   body may pass the pointers of its slices to C, and nothing waits for it.
-        /// - *On an [emulated](crate::Device::emulated) device* it is no pointer, but a number that
-        ///   names the memory in the device's log: such a device checks all accesses, and cannot
-        ///   see those of other code. Following it ends the process.
-        #[must_use]
-        pub fn address(&self) -> u64 {
-            self.part.external_address()
-        }
-
-        /// The stream to queue external work on: the library orders this access on it.
-        #[must_use]
-        pub fn stream(&self) -> Stream {
-            self.part.stream()
-        }
-
-        /// The device whose copy this is.
-        #[must_use]
-        pub fn device(&self) -> Device {
-            self.stream().device()
-        }
-    };
-}
-
 /// A device's copy of a part, which external work on [`stream`](Self::stream) may read: launches
 /// and library calls made outside this crate. [`SmartArray::gpu`](crate::SmartArray::gpu) and
 /// [`gpu_on`](crate::SmartArray::gpu_on) return it.
@@ -204,11 +141,68 @@ pub struct DeviceRef<'a, T, D> {
 }
 
 impl<T, D: Dimension> DeviceRef<'_, T, D> {
-    device_guard_methods!();
+    /// The number of elements.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.part.layout.len()
+    }
+
+    /// Whether there are no elements.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The length of each axis.
+    #[must_use]
+    pub fn shape(&self) -> &[usize] {
+        self.part.layout.shape()
+    }
+
+    /// The stride of each axis, in elements. It is negative if the axis runs backwards.
+    #[must_use]
+    pub fn strides(&self) -> &[isize] {
+        self.part.layout.strides()
+    }
+
+    /// The device address of the element with index 0, 0, ... The address stays the same until
+    /// the array drops, or until the device's copy is released or evicted. Copies in use, as by
+    /// this guard, and those of a [`DeviceArray`](crate::DeviceArray) are never evicted. An
+    /// array's memory starts at a multiple of 256 bytes, unless it came from other code (a
+    /// tensor of DLPack, [`with_mapped`](crate::with_mapped)).
+    ///
+    /// - *On a GPU* it is a pointer for work on the GPU: CUDA's `CUdeviceptr`.
+    /// - *On [`Device::cpu`](crate::Device::cpu)* it is a pointer to memory of this process, or
+    ///   0 if there are no bytes: for a library that runs on the CPU. Following it is `unsafe`:
+    ///   it is valid for the elements of the part, for writes if the guard is a
+    ///   [`DeviceMut`](crate::DeviceMut), once the work is over that was queued on the guard's
+    ///   stream when the guard was created, and until the guard drops.
+    ///   [`Stream::launch_host_function`](crate::Stream::launch_host_function) shows how to
+    ///   call a function of C in that time. A kernel needs no address for this: its `.host`
+    ///   body may pass the pointers of its slices to C, and nothing waits for it.
+    /// - *On an [emulated](crate::Device::emulated) device* it is no pointer, but a number that
+    ///   names the memory in the device's log: such a device checks all accesses, and cannot
+    ///   see those of other code. Following it ends the process.
+    #[must_use]
+    pub fn address(&self) -> u64 {
+        self.part.external_address()
+    }
+
+    /// The stream to queue external work on: the library orders this access on it.
+    #[must_use]
+    pub fn stream(&self) -> Stream {
+        self.part.stream()
+    }
+
+    /// The device whose copy this is.
+    #[must_use]
+    pub fn device(&self) -> Device {
+        self.stream().device()
+    }
 }
 
-/// A device's copy of a part, which external work on [`stream`](Self::stream) may write: launches
-/// and library calls made outside this crate.
+/// A device's copy of a part, which external work on its [`stream`](DeviceRef::stream) may write:
+/// launches and library calls made outside this crate.
 /// [`SmartArray::gpu_mut_on`](crate::SmartArray::gpu_mut_on),
 /// [`gpu_overwrite_on`](crate::SmartArray::gpu_overwrite_on) and similar methods return it; their
 /// examples show its use.
@@ -219,13 +213,26 @@ impl<T, D: Dimension> DeviceRef<'_, T, D> {
 #[must_use = "pass this guard to external work, which ends when the guard drops; if there is no \
               such work, `drop` it"]
 pub struct DeviceMut<'a, T, D: Dimension> {
-    pub(crate) part: DevicePart<'a, D>,
-    pub(super) location: Location,
-    pub(super) element: PhantomData<&'a mut T>,
+    read: DeviceRef<'a, T, D>,
+    location: Location,
+    element: PhantomData<&'a mut T>,
 }
 
-impl<T, D: Dimension> DeviceMut<'_, T, D> {
-    device_guard_methods!();
+impl<'a, T, D: Dimension> DeviceMut<'a, T, D> {
+    pub(super) fn new(part: DevicePart<'a, D>, location: Location) -> Self {
+        let read = DeviceRef { part, _read: None, element: PhantomData };
+        Self { read, location, element: PhantomData }
+    }
+}
+
+/// For what a [`DeviceRef`] offers.
+impl<'a, T, D: Dimension> Deref for DeviceMut<'a, T, D> {
+    type Target = DeviceRef<'a, T, D>;
+
+    #[inline]
+    fn deref(&self) -> &DeviceRef<'a, T, D> {
+        &self.read
+    }
 }
 
 #[cfg(feature = "nccl")]
@@ -233,7 +240,7 @@ impl<T, D: Dimension> DeviceMut<'_, T, D> {
     /// Ends the guard's work at the stream's tail, as work whose failure may be recorded. The guard
     /// drops without further work.
     pub(crate) fn may_fail(&self, site: CallSite) -> Result<()> {
-        let DevicePart { storage, layout, .. } = &self.part;
+        let DevicePart { storage, layout, .. } = &self.read.part;
         layout.stored_in::<T>(storage).with_selection(|selection| {
             let request =
                 Request::new(storage, selection, Access::ReadWrite, Cause::Gpu, "nccl", site);
@@ -245,7 +252,7 @@ impl<T, D: Dimension> DeviceMut<'_, T, D> {
 impl<T, D: Dimension> Drop for DeviceMut<'_, T, D> {
     #[inline]
     fn drop(&mut self) {
-        let DevicePart { storage, layout, stream_id, .. } = &self.part;
+        let DevicePart { storage, layout, stream_id, .. } = &self.read.part;
         layout.stored_in::<T>(storage).with_selection(|selection| {
             transfer::close_guard(storage, selection, *stream_id, self.location);
         });

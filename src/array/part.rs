@@ -209,11 +209,8 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
             self.with(access, Cause::Gpu, operation, site, |request| {
                 transfer::open_guard(request, stream)
             })?;
-        Ok(DeviceMut {
-            part: DevicePart::new::<T>(self.storage, self.layout, base, stream),
-            location,
-            element: PhantomData,
-        })
+        let part = DevicePart::new::<T>(self.storage, self.layout, base, stream);
+        Ok(DeviceMut::new(part, location))
     }
 
     /// Marks the device's copy as newest after external work queued on `stream` changed it.

@@ -10,7 +10,9 @@ use num_traits::One;
 use smallvec::SmallVec;
 
 use super::adopt;
-use super::as_view::{AnyView, AnyViewMut, AsView, AsViewMut, WithDimension, any_view, sealed};
+use super::as_view::{
+    AnyView, AnyViewMut, AsView, AsViewMut, WithDimension, any_view, coherent_arguments, sealed,
+};
 use super::layout::{Layout, assert_fits, fits};
 use super::part::{Part, bytes_of};
 use super::pending::sole_owner;
@@ -732,22 +734,7 @@ impl<T: Element, D: Dimension> fmt::Debug for SmartArray<T, D> {
     }
 }
 
-impl<T: Element, D: Dimension> sealed::Sealed for SmartArray<T, D> {}
-
-impl<T: Element, D: Dimension> AsView<T, D> for SmartArray<T, D> {
-    fn as_view(&self) -> SmartView<'_, T, D> {
-        self.view()
-    }
-}
-
-impl<T: Element, D: Dimension> AsViewMut<T, D> for SmartArray<T, D> {
-    fn as_view_mut(&mut self) -> SmartViewMut<'_, T, D> {
-        self.view_mut()
-    }
-}
-
-any_view!(SmartArray<T, D>);
-impl<T: Element, D: Dimension> AnyViewMut<T> for SmartArray<T, D> {}
+coherent_arguments!(SmartArray<T, D>);
 
 #[cfg(test)]
 mod tests;

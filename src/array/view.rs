@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::Deref;
 
 use ndarray::{
     Axis, AxisDescription, Dimension, IntoDimension, IxDyn, Order, RemoveAxis, ShapeArg, Slice,
@@ -281,12 +282,30 @@ impl<'a, H: Copy, R, D: Dimension> View<'a, H, R, D> {
     }
 }
 
-impl<'a, H: Copy, T: Element, D: Dimension> View<'a, H, &'a T, D> {
+impl<'a, H, T: Element, R: Deref<Target = T>, D: Dimension> View<'a, H, R, D> {
+    /// The part, while this view is borrowed, so that its guards do not outlive the borrow.
     #[inline]
-    pub(super) fn part(&self) -> Part<'a, '_, T, D> {
+    pub(super) fn part(&self) -> Part<'_, '_, T, D> {
         Part::of(self.storage, &self.layout)
     }
 
+    /// The part, with the lifetime of the view's borrow of the array: for shared views, and for
+    /// methods that consume the view.
+    #[inline]
+    pub(super) fn long_part(&self) -> Part<'a, '_, T, D> {
+        Part::of(self.storage, &self.layout)
+    }
+
+    /// A shared view of the same part, while this view is borrowed.
+    pub(super) fn shared(&self) -> View<'_, H, &T, D>
+    where
+        H: Copy,
+    {
+        View::new(self.storage, self.home, self.layout.clone())
+    }
+}
+
+impl<'a, H: Copy, T: Element, D: Dimension> View<'a, H, &'a T, D> {
     /// The same view.
     #[must_use]
     pub fn view(&self) -> Self {
@@ -302,16 +321,10 @@ impl<'a, H: Copy, T: Element, D: Dimension> View<'a, H, &'a T, D> {
 }
 
 impl<'a, H: Copy, T: Element, D: Dimension> View<'a, H, &'a mut T, D> {
-    /// The part, while this view is borrowed, so that its guards do not outlive the borrow.
-    #[inline]
-    pub(super) fn part(&self) -> Part<'_, '_, T, D> {
-        Part::of(self.storage, &self.layout)
-    }
-
     /// A shared view of the same part, while this view is borrowed.
     #[must_use]
     pub fn view(&self) -> View<'_, H, &T, D> {
-        View::new(self.storage, self.home, self.layout.clone())
+        self.shared()
     }
 
     /// An exclusive view of the same part with a shorter lifetime, to pass to a function while
@@ -393,12 +406,6 @@ impl<'a, H: Copy, T: Element, D: Dimension> View<'a, H, &'a mut T, D> {
 }
 
 impl<'a, T: Element, D: Dimension> SmartViewMut<'a, T, D> {
-    /// The part, with the lifetime of the view's borrow of the array, for methods that consume the
-    /// view.
-    fn long_part(&self) -> Part<'a, '_, T, D> {
-        Part::of(self.storage, &self.layout)
-    }
-
     /// As [`host_mut`](Self::host_mut), with the lifetime of the view's borrow of the array. The
     /// example of [`split_at`](Self::split_at) uses this method.
     ///

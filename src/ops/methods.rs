@@ -1,5 +1,7 @@
 //! Reductions as methods of arrays and views, which bring one number to the host.
 
+use std::ops::Deref;
+
 use ndarray::{Dimension, Ix1};
 
 use super::arithmetic::Number;
@@ -26,13 +28,13 @@ fn number<T: Number, R: Number>(
 }
 
 macro_rules! methods {
-    ($type:ty $(, $home:ident)?) => {
+    ($type:ty $(, $home:ident, $borrow:ident)?) => {
         /// # One number of all elements
         ///
         /// Numbers of all elements, computed on the current stream, or on that of the device that
         /// alone has them: [`ops`](crate::ops). Each call waits for the result, and brings it alone
         /// to the host.
-        impl<T: Number, $($home,)? D: Dimension> $type
+        impl<T: Number, $($home, $borrow: Deref<Target = T>,)? D: Dimension> $type
         where
             Self: AnyView<T>,
         {
@@ -192,5 +194,4 @@ macro_rules! methods {
 
 methods!(SmartArray<T, D>);
 methods!(DeviceArray<T, D>);
-methods!(View<'_, H, &T, D>, H);
-methods!(View<'_, H, &mut T, D>, H);
+methods!(View<'_, H, R, D>, H, R);

@@ -1,5 +1,7 @@
 //! Copies between device arrays and host memory, and between device arrays.
 
+use std::ops::Deref;
+
 use ndarray::{
     Array, ArrayD, ArrayRef, Axis, Dimension, IntoDimension, IxDyn, Order, ShapeBuilder, SliceArg,
 };
@@ -9,9 +11,9 @@ use super::super::layout::Layout;
 use super::super::part::Part;
 use super::super::pending::Pending;
 use super::super::smart::expect_fits;
-use super::super::view::{SmartView, SmartViewMut};
+use super::super::view::{SmartView, SmartViewMut, View};
 use super::{AsDeviceView, DeviceArray, DeviceView, DeviceViewMut};
-use crate::device::Stream;
+use crate::device::{Device, Stream};
 use crate::element::Element;
 use crate::error::{Error, ONE_THAT_FITS, Result};
 use crate::storage::zeroed_vec;
@@ -19,8 +21,9 @@ use crate::transfer::{self, CopyCall, LentView, Target};
 use resident_backend::call_site::{CallSite, call_site};
 use resident_core::Access;
 
+/// `$view` makes a shared view.
 macro_rules! reading_methods {
-    () => {
+    ($view:ident) => {
         /// The elements as an array of the host, in the axis order of this one and without gaps, so
         /// that unbroken memory takes one plain copy. Waits until they have arrived. As Numba's
         /// `copy_to_host`.
@@ -77,8 +80,10 @@ macro_rules! reading_methods {
             part.snapshot_on(stream, "copy_to_host_on", site)
         }
 
-        /// Copies the elements into an array or view of the host, of any strides. Waits until they
-        /// have arrived.
+        /// Copies the elements into an array or view of the host, of any strides, in the order of
+        /// the device's current stream. Waits until they have arrived, which
+        /// [`copy_to_host_on`](Self::copy_to_host_on) and
+        /// [`copy_to_pinned_on`](Self::copy_to_pinned_on) do not.
         ///
         /// ```
         /// use resident::{Device, DeviceArray, ndarray::{Array2, s}};
@@ -99,41 +104,17 @@ macro_rules! reading_methods {
         /// several operations.
         #[track_caller]
         pub fn copy_to_host_into(&self, to: &mut ArrayRef<T, D>) -> Result<()> {
-            self.read_to_host(to, &self.home().current_stream(), call_site())
-        }
-
-        /// As [`copy_to_host_into`](Self::copy_to_host_into), in the order of `stream`. Waits for
-        /// the copy too: [`copy_to_host_on`](Self::copy_to_host_on) and
-        /// [`copy_to_pinned_on`](Self::copy_to_pinned_on) do not.
-        ///
-        /// # Errors
-        ///
-        /// As [`copy_to_host_into`](Self::copy_to_host_into), and
-        /// [`WrongDevice`](crate::Error::WrongDevice) if the stream is one of another device.
-        #[track_caller]
-        pub fn copy_to_host_into_on(&self, stream: &Stream, to: &mut ArrayRef<T, D>) -> Result<()> {
-            let site = call_site();
-            self.part().expect_home(self.home(), stream, "copy_to_host_into_on", site)?;
-            self.read_to_host(to, stream, site)
-        }
-
-        fn read_to_host(
-            &self,
-            to: &mut ArrayRef<T, D>,
-            stream: &Stream,
-            site: CallSite,
-        ) -> Result<()> {
-            let part = self.part();
+            let (part, stream, site) = (self.part(), self.home().current_stream(), call_site());
             part.expect_shape(to.shape(), "copy_to_host_into", site)?;
             let layout = layout_of(to);
             if part.layout.is_broadcast() || !layout.is_aligned_with(part.layout) {
                 // The device copies long runs, and the host reorders the elements.
-                to.assign(&part.copy_to_host(stream, site)?);
+                to.assign(&part.copy_to_host(&stream, site)?);
                 return Ok(());
             }
             // SAFETY: the borrow of `to` excludes all other accesses of its elements for the call.
             let lent = unsafe { lent(&layout, to.as_mut_ptr()) };
-            transfer::copy_to_host(part.stored_view(), &lent, stream, site)
+            transfer::copy_to_host(part.stored_view(), &lent, &stream, site)
         }
 
         /// Copies the elements into a [`PinnedArray`](crate::PinnedArray), into an array that is
@@ -206,41 +187,15 @@ macro_rules! reading_methods {
             Ok(())
         }
 
-        /// Reads one element. Waits for it.
-        ///
-        /// # Errors
-        ///
-        /// [`Shape`](crate::Error::Shape) if the index is out of bounds; else as
-        /// [`copy_to_host`](Self::copy_to_host).
-        #[track_caller]
-        pub fn get(&self, index: impl IntoDimension<Dim = D>) -> Result<T> {
-            self.part().get(index.into_dimension().slice(), call_site())
-        }
-
         /// The same elements in memory of their own on the same device, without gaps, in row-major
-        /// order.
+        /// order. The copy is made in the order of the device's current stream.
         ///
         /// # Errors
         ///
         /// As [`copy_from_device`](DeviceArray::copy_from_device).
         #[track_caller]
         pub fn to_contiguous(&self) -> Result<DeviceArray<T, D>> {
-            self.to_contiguous_on(&self.home().current_stream())
-        }
-
-        /// As [`to_contiguous`](Self::to_contiguous), in the order of `stream`.
-        ///
-        /// # Errors
-        ///
-        /// As [`to_contiguous`](Self::to_contiguous), and
-        /// [`WrongDevice`](crate::Error::WrongDevice) if the stream is one of another device.
-        #[track_caller]
-        pub fn to_contiguous_on(&self, stream: &Stream) -> Result<DeviceArray<T, D>> {
-            self.part().expect_home(self.home(), stream, "to_contiguous_on", call_site())?;
-            expect_fits::<T>(self.shape(), call_site())?;
-            let mut copy = DeviceArray::uninit_on(stream, self.raw_dim())?;
-            copy.copy_from_device_on(stream, &self.view())?;
-            Ok(copy)
+            self.to_contiguous_in(Order::RowMajor)
         }
 
         /// As [`to_contiguous`](Self::to_contiguous), in row-major or column-major order.
@@ -264,7 +219,7 @@ macro_rules! reading_methods {
             let is_column_major = matches!(order, Order::ColumnMajor);
             expect_fits::<T>(self.shape(), call_site())?;
             let mut copy = DeviceArray::uninit_on(&stream, shape.set_f(is_column_major))?;
-            copy.copy_from_device_on(&stream, &self.view())?;
+            copy.copy_from_device_on(&stream, &self.$view())?;
             Ok(copy)
         }
     };
@@ -460,7 +415,7 @@ macro_rules! writing_methods {
         /// any direction: `a[1:] = a[:-1]` in NumPy, and `copy_within` of std's slices. All
         /// elements are read, into memory that the call takes on the device, before any is written.
         /// Parts of [`multi_slice_mut`](Self::multi_slice_mut) share no element, and need no such
-        /// memory.
+        /// memory. All is in the order of the device's current stream.
         ///
         /// ```
         /// use resident::{Device, DeviceArray, ndarray::{array, s}};
@@ -485,28 +440,8 @@ macro_rules! writing_methods {
             I: SliceArg<D>,
             J: SliceArg<D, OutDim = I::OutDim>,
         {
-            let stream = self.home().current_stream();
-            self.copy_within_on(&stream, from, to)
-        }
-
-        /// As [`copy_within`](Self::copy_within), in the order of `stream`.
-        ///
-        /// # Errors
-        ///
-        /// As [`copy_within`](Self::copy_within), and
-        /// [`WrongDevice`](crate::Error::WrongDevice) if the stream is one of another device.
-        ///
-        /// # Panics
-        ///
-        /// As [`copy_within`](Self::copy_within).
-        #[track_caller]
-        pub fn copy_within_on<I, J>(&mut self, stream: &Stream, from: I, to: J) -> Result<()>
-        where
-            I: SliceArg<D>,
-            J: SliceArg<D, OutDim = I::OutDim>,
-        {
-            let elements = self.slice(from).to_contiguous_on(stream)?;
-            self.slice_mut(to).copy_from_device_on(stream, &elements)
+            let elements = self.slice(from).to_contiguous()?;
+            self.slice_mut(to).copy_from_device(&elements)
         }
 
         /// Makes all elements `value`, in the order of the device's current stream. The value is
@@ -549,38 +484,19 @@ macro_rules! writing_methods {
             let (stream, index) = (self.home().current_stream(), index.into_dimension());
             self.part().set(Some(&stream), index.slice(), value, call_site())
         }
-
-        /// As [`set`](Self::set), in the order of `stream`.
-        ///
-        /// # Errors
-        ///
-        /// As [`set`](Self::set), and [`WrongDevice`](crate::Error::WrongDevice) if the stream is
-        /// one of another device.
-        #[track_caller]
-        pub fn set_on(
-            &mut self,
-            stream: &Stream,
-            index: impl IntoDimension<Dim = D>,
-            value: T,
-        ) -> Result<()> {
-            let (site, index) = (call_site(), index.into_dimension());
-            self.part().expect_home(self.home(), stream, "set_on", site)?;
-            self.part().set(Some(stream), index.slice(), value, site)
-        }
     };
 }
 
 impl<T: Element, D: Dimension> DeviceArray<T, D> {
-    reading_methods!();
+    reading_methods!(view);
     writing_methods!();
 }
 
-impl<T: Element, D: Dimension> DeviceView<'_, T, D> {
-    reading_methods!();
+impl<T: Element, R: Deref<Target = T>, D: Dimension> View<'_, &'_ Device, R, D> {
+    reading_methods!(shared);
 }
 
 impl<T: Element, D: Dimension> DeviceViewMut<'_, T, D> {
-    reading_methods!();
     writing_methods!();
 }
 

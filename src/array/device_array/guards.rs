@@ -11,7 +11,7 @@ use resident_backend::call_site::call_site;
 use resident_core::Access;
 
 macro_rules! guard_methods {
-    ($life:lifetime) => {
+    ($life:lifetime, $part:ident) => {
         /// The memory, for external work on `stream` to read: as
         /// [`SmartArray::gpu_on`](crate::SmartArray::gpu_on). Moves nothing.
         ///
@@ -19,7 +19,7 @@ macro_rules! guard_methods {
         /// use resident::{Device, DeviceArray};
         ///
         /// let stream = Device::cpu().stream();
-        /// let table = DeviceArray::<f32, _>::ones_on(&stream, (2, 3))?;
+        /// let table = DeviceArray::<f32, _>::full_on(&stream, (2, 3), 1.0)?;
         /// let guard = table.gpu_on(&stream)?;
         /// println!("6 elements from address {:#x} on", guard.address());
         /// # Ok::<(), resident::Error>(())
@@ -36,7 +36,7 @@ macro_rules! guard_methods {
         pub fn gpu_on(&self, stream: &Stream) -> Result<DeviceRef<$life, T, D>> {
             let site = call_site();
             self.part().expect_home(self.home(), stream, "gpu_on", site)?;
-            self.part().gpu_on(stream, site)
+            self.$part().gpu_on(stream, site)
         }
     };
 }
@@ -72,15 +72,15 @@ macro_rules! guard_mut_methods {
 }
 
 impl<T: Element, D: Dimension> DeviceArray<T, D> {
-    guard_methods!('_);
+    guard_methods!('_, part);
     guard_mut_methods!();
 }
 
 impl<'a, T: Element, D: Dimension> DeviceView<'a, T, D> {
-    guard_methods!('a);
+    guard_methods!('a, long_part);
 }
 
 impl<T: Element, D: Dimension> DeviceViewMut<'_, T, D> {
-    guard_methods!('_);
+    guard_methods!('_, part);
     guard_mut_methods!();
 }

@@ -92,23 +92,6 @@ impl<T: Element, D: Dimension> DeviceArray<T, D> {
         Self::filled(&current_stream()?, shape, T::one(), call_site())
     }
 
-    /// As [`ones`](Self::ones), on `stream`'s device, in the order of that stream.
-    ///
-    /// # Errors
-    ///
-    /// As [`from_host_on`](Self::from_host_on).
-    ///
-    /// # Panics
-    ///
-    /// As [`zeros`](Self::zeros).
-    #[track_caller]
-    pub fn ones_on(stream: &Stream, shape: impl ShapeBuilder<Dim = D>) -> Result<Self>
-    where
-        T: One,
-    {
-        Self::filled(stream, shape, T::one(), call_site())
-    }
-
     /// An array on the current device whose elements are all `value`.
     ///
     /// # Errors

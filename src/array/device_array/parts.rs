@@ -1,9 +1,8 @@
 //! Methods of device arrays and views that coherent ones do not have, or have in another form.
 
-/// For all device arrays and views. `$life` is the lifetime of the views: the borrow of `self`, or
-/// `'a` for a `DeviceView<'a>`.
-macro_rules! explicit_methods {
-    ($life:lifetime) => {
+/// For all device arrays and views.
+macro_rules! home_methods {
+    () => {
         /// [`len_bytes`](Self::len_bytes), by NumPy's and Numba's name.
         #[doc(hidden)]
         #[must_use]
@@ -16,7 +15,12 @@ macro_rules! explicit_methods {
         pub fn device(&self) -> Device {
             self.home().clone()
         }
+    };
+}
 
+/// `$life` is the lifetime of the views: the borrow of `self`, or `'a` for a `DeviceView<'a>`.
+macro_rules! explicit_methods {
+    ($life:lifetime) => {
         /// In another shape of as many elements, read and laid out in this order. Never copies.
         /// The view is a shared one. [`DeviceViewMut::into_shape`] makes an exclusive one, as
         /// [`SmartViewMut::reshape`](crate::SmartViewMut::reshape) does.
@@ -95,4 +99,4 @@ macro_rules! explicit_methods {
     };
 }
 
-pub(super) use explicit_methods;
+pub(super) use {explicit_methods, home_methods};

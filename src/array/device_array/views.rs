@@ -1,5 +1,6 @@
 //! Shapes and views of device arrays.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use ndarray::{
@@ -13,10 +14,10 @@ use super::super::iter::{
 };
 use super::super::methods::parts::{part_methods, rearranged_methods, row_methods};
 use super::super::methods::parts_mut::{multi_slice_method, part_mut_methods, row_mut_methods};
-use super::super::methods::query::{shape_methods, traffic_methods};
+use super::super::methods::query::{get_method, shape_methods, traffic_methods};
 use super::super::multi_slice::MultiSlice;
-
-use super::parts::explicit_methods;
+use super::super::view::View;
+use super::parts::{explicit_methods, home_methods};
 use super::{DeviceArray, DeviceView, DeviceViewMut};
 use crate::audit::Traffic;
 use crate::device::Device;
@@ -27,6 +28,8 @@ use resident_backend::call_site::call_site;
 impl<T: Element, D: Dimension> DeviceArray<T, D> {
     shape_methods!();
     traffic_methods!();
+    get_method!();
+    home_methods!();
     explicit_methods!('_);
     part_methods!(DeviceView<'_>, &'_ Device);
     rearranged_methods!(DeviceView<'_>);
@@ -66,6 +69,10 @@ impl<T: Element, D: Dimension> DeviceArray<T, D> {
     pub fn into_dyn(self) -> DeviceArray<T, IxDyn> {
         DeviceArray { array: self.array.into_dyn(), device: self.device }
     }
+}
+
+impl<T: Element, R: Deref<Target = T>, D: Dimension> View<'_, &'_ Device, R, D> {
+    home_methods!();
 }
 
 impl<'a, T: Element, D: Dimension> DeviceView<'a, T, D> {

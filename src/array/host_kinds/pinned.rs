@@ -5,7 +5,9 @@ use std::ops::Deref;
 
 use ndarray::{Array, ArrayBase, ArrayRef, Data, Dimension, ShapeBuilder};
 
-use super::super::as_view::{AnyView, AnyViewMut, AsView, AsViewMut, WithDimension, sealed};
+use super::super::as_view::{
+    AnyView, AnyViewMut, AsView, AsViewMut, WithDimension, any_view, coherent_arguments, sealed,
+};
 use super::super::layout::Layout;
 use super::super::smart::SmartArray;
 use super::super::view::{SmartView, SmartViewMut};
@@ -145,31 +147,7 @@ impl<T: Element, D: Dimension> From<PinnedArray<T, D>> for SmartArray<T, D> {
     }
 }
 
-impl<T: Element, D: Dimension> sealed::Sealed for PinnedArray<T, D> {}
-
-impl<T: Element, D: Dimension> AsView<T, D> for PinnedArray<T, D> {
-    fn as_view(&self) -> SmartView<'_, T, D> {
-        self.array.view()
-    }
-}
-
-impl<T: Element, D: Dimension> AsViewMut<T, D> for PinnedArray<T, D> {
-    fn as_view_mut(&mut self) -> SmartViewMut<'_, T, D> {
-        self.array.view_mut()
-    }
-}
-
-impl<T: Element, D: Dimension> WithDimension<T, D> for PinnedArray<T, D> {}
-
-impl<T: Element, D: Dimension> AnyView<T> for PinnedArray<T, D> {
-    #[allow(private_interfaces)]
-    #[inline]
-    fn erased(&self) -> StoredView<'_> {
-        self.array.part().stored_view()
-    }
-}
-
-impl<T: Element, D: Dimension> AnyViewMut<T> for PinnedArray<T, D> {}
+coherent_arguments!(PinnedArray<T, D>);
 
 /// Prints name, shape and residency; copies nothing.
 impl<T: Element, D: Dimension> fmt::Debug for PinnedArray<T, D> {

@@ -21,7 +21,7 @@ macro_rules! exclusive_methods {
         ///
         /// # Errors
         ///
-        /// As [`host`](Self::host).
+        /// As [`host`](crate::SmartArray::host).
         #[doc(alias = "iter_mut")]
         #[doc(alias = "map_inplace")]
         #[doc(alias = "mapv_inplace")]
@@ -65,7 +65,7 @@ macro_rules! exclusive_methods {
         ///
         /// # Errors
         ///
-        /// As [`gpu`](Self::gpu).
+        /// As [`gpu`](crate::SmartArray::gpu).
         #[inline]
         #[track_caller]
         pub fn gpu_mut(&mut self) -> Result<DeviceMut<'_, T, D>> {
@@ -101,7 +101,7 @@ macro_rules! exclusive_methods {
         ///
         /// # Errors
         ///
-        /// As [`gpu_on`](Self::gpu_on).
+        /// As [`gpu_on`](crate::SmartArray::gpu_on).
         #[inline]
         #[track_caller]
         pub fn gpu_mut_on(&mut self, stream: &Stream) -> Result<DeviceMut<'_, T, D>> {

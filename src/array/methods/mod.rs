@@ -9,6 +9,7 @@ pub(super) mod parts_mut;
 pub(super) mod query;
 mod shared;
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use ndarray::{
@@ -19,8 +20,8 @@ use ndarray::{
 use self::exclusive::exclusive_methods;
 use self::parts::{part_methods, rearranged_methods, reshape_method, row_methods};
 use self::parts_mut::{multi_slice_method, part_mut_methods, row_mut_methods};
-use self::query::{shape_methods, state_methods, traffic_methods};
-use self::shared::shared_methods;
+use self::query::{get_method, shape_methods, state_methods, traffic_methods};
+use self::shared::{copy_methods, guard_methods};
 use super::as_view::{AsView, AsViewMut};
 use super::device_guard::{DeviceMut, DeviceRef};
 use super::field::{Disjoint, Field, FieldTuple};
@@ -52,7 +53,9 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
 /// Each copies what is stale at the place of the access, and nothing else. Copies of the array at
 /// other places stay valid.
 impl<T: Element, D: Dimension> SmartArray<T, D> {
-    shared_methods!('_);
+    guard_methods!('_, part);
+    get_method!();
+    copy_methods!();
 }
 
 /// # Write the contents, on the host or on a device
@@ -89,22 +92,15 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     traffic_methods!();
 }
 
-/// All methods of a [`SmartArray`], since it gives away no `&mut SmartArray`.
+/// The methods of a [`SmartArray`] that need exclusive access, since it gives away no
+/// `&mut SmartArray`.
 impl<T: Element, D: Dimension> PinnedArray<T, D> {
-    shape_methods!();
-    state_methods!();
-    traffic_methods!();
-    shared_methods!('_);
-    part_methods!(SmartView<'_>, Coherent);
-    rearranged_methods!(SmartView<'_>);
-    reshape_method!('_);
     exclusive_methods!();
     part_mut_methods!(SmartViewMut, Coherent);
     multi_slice_method!(views -> Output);
 }
 
 impl<T: Element> PinnedArray<T, Ix2> {
-    row_methods!(SmartView<'_>);
     row_mut_methods!(SmartViewMut);
 }
 
@@ -114,8 +110,13 @@ type SharedView<'a, H, T, D> = View<'a, H, &'a T, D>;
 /// An exclusive view, of elements in any home.
 type ExclusiveView<'a, H, T, D> = View<'a, H, &'a mut T, D>;
 
-impl<'a, H: Copy, T: Element, D: Dimension> View<'a, H, &'a T, D> {
+impl<H, T: Element, R: Deref<Target = T>, D: Dimension> View<'_, H, R, D> {
     shape_methods!();
+    traffic_methods!();
+    get_method!();
+}
+
+impl<'a, H: Copy, T: Element, D: Dimension> View<'a, H, &'a T, D> {
     part_methods!(SharedView<'a, H>, H);
     rearranged_methods!(SharedView<'a, H>);
 }
@@ -125,7 +126,6 @@ impl<'a, H: Copy, T: Element> View<'a, H, &'a T, Ix2> {
 }
 
 impl<'a, H: Copy, T: Element, D: Dimension> View<'a, H, &'a mut T, D> {
-    shape_methods!();
     part_methods!(SharedView<'_, H>, H);
     part_mut_methods!(ExclusiveView<H>, H);
 }
@@ -135,17 +135,18 @@ impl<'a, H: Copy, T: Element> View<'a, H, &'a mut T, Ix2> {
     row_mut_methods!(ExclusiveView<H>);
 }
 
-impl<'a, T: Element, D: Dimension> SmartView<'a, T, D> {
+impl<T: Element, R: Deref<Target = T>, D: Dimension> View<'_, Coherent, R, D> {
     state_methods!();
-    traffic_methods!();
-    shared_methods!('a);
+    copy_methods!();
+}
+
+impl<'a, T: Element, D: Dimension> SmartView<'a, T, D> {
+    guard_methods!('a, long_part);
     reshape_method!('a);
 }
 
 impl<T: Element, D: Dimension> SmartViewMut<'_, T, D> {
-    state_methods!();
-    traffic_methods!();
-    shared_methods!('_);
+    guard_methods!('_, part);
     exclusive_methods!();
     multi_slice_method!(views -> Output);
 }

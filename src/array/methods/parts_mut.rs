@@ -28,7 +28,7 @@ macro_rules! part_mut_methods {
         }
 
         /// Some indices of one axis, which may be written, as ndarray's `slice_axis_mut`: see
-        /// [`slice_axis`](Self::slice_axis).
+        /// [`slice_axis`](crate::SmartArray::slice_axis).
         ///
         /// # Panics
         ///
@@ -39,7 +39,7 @@ macro_rules! part_mut_methods {
         }
 
         /// Some indices of each axis, which may be written, as ndarray's `slice_each_axis_mut`: see
-        /// [`slice_each_axis`](Self::slice_each_axis).
+        /// [`slice_each_axis`](crate::SmartArray::slice_each_axis).
         ///
         /// # Panics
         ///
@@ -96,7 +96,7 @@ macro_rules! part_mut_methods {
         }
 
         /// The mutable part at one index of an axis, without that axis: see
-        /// [`index_axis`](Self::index_axis).
+        /// [`index_axis`](crate::SmartArray::index_axis).
         ///
         /// ```
         /// use resident::{SmartArray, ndarray::{Axis, array}};

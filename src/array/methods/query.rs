@@ -134,6 +134,38 @@ macro_rules! state_methods {
     };
 }
 
+/// One element, of device arrays too.
+macro_rules! get_method {
+    () => {
+        /// Reads one element where it is newest, and does not change residency. On a device the
+        /// call downloads this element and waits for it: to read more than a few elements, use
+        /// `host` or `copy_to_host` of a part.
+        ///
+        /// ```
+        /// use resident::{Device, SmartArray, ndarray::Array2};
+        ///
+        /// let _here = Device::cpu().enter();
+        /// let table = Array2::from_shape_fn((3, 4), |(row, column)| (10 * row + column) as u32);
+        /// let mut table = SmartArray::from(table);
+        /// assert_eq!(table.get([2, 1])?, 21);               // from the host
+        /// drop(table.gpu_mut()?);
+        /// assert_eq!(table.get((2, 1))?, 21);               // from the device: four bytes
+        /// assert_eq!(table.traffic().to_host.bytes, 4);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// [`Shape`](crate::Error::Shape) if the index is out of bounds; else as
+        /// [`SmartArray::host`](crate::SmartArray::host).
+        #[doc(alias = "index")]
+        #[track_caller]
+        pub fn get(&self, index: impl IntoDimension<Dim = D>) -> Result<T> {
+            self.part().get(index.into_dimension().slice(), call_site())
+        }
+    };
+}
+
 /// Traffic, for device arrays too.
 macro_rules! traffic_methods {
     () => {
@@ -160,4 +192,4 @@ macro_rules! traffic_methods {
     };
 }
 
-pub(in crate::array) use {shape_methods, state_methods, traffic_methods};
+pub(in crate::array) use {get_method, shape_methods, state_methods, traffic_methods};

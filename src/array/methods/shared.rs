@@ -1,8 +1,9 @@
 //! Methods that need only shared access to an array or a part.
 
-/// `$life` is the lifetime of guards: the borrow of `self`, or `'a` for a `SmartView<'a>`.
-macro_rules! shared_methods {
-    ($life:lifetime) => {
+/// `$life` is the lifetime of guards: the borrow of `self`, or `'a` for a `SmartView<'a>`. `$part`
+/// returns the part with that lifetime.
+macro_rules! guard_methods {
+    ($life:lifetime, $part:ident) => {
         /// The host's copy of this part, in its shape. Downloads the bytes that are stale on the
         /// host, and returns when the download and all queued work that writes the part are
         /// complete. Then the copies of the host and of the source device are valid. If nothing is
@@ -41,7 +42,7 @@ macro_rules! shared_methods {
         #[inline]
         #[track_caller]
         pub fn host(&self) -> Result<HostRef<$life, T, D>> {
-            self.part().host(call_site())
+            self.$part().host(call_site())
         }
 
         /// The current device's copy of this part, ordered on the current stream: see
@@ -66,7 +67,7 @@ macro_rules! shared_methods {
         #[inline]
         #[track_caller]
         pub fn gpu(&self) -> Result<DeviceRef<$life, T, D>> {
-            self.part().gpu_on(&Part::<T, D>::current_stream(call_site())?, call_site())
+            self.$part().gpu_on(&Part::<T, D>::current_stream(call_site())?, call_site())
         }
 
         /// Requests the copy of `stream`'s device, so that external work on that stream (launches
@@ -112,9 +113,14 @@ macro_rules! shared_methods {
         #[inline]
         #[track_caller]
         pub fn gpu_on(&self, stream: &Stream) -> Result<DeviceRef<$life, T, D>> {
-            self.part().gpu_on(stream, call_site())
+            self.$part().gpu_on(stream, call_site())
         }
+    };
+}
 
+/// Copies, now or early.
+macro_rules! copy_methods {
+    () => {
         /// Uploads this part to `stream`'s device ahead of its use, in that stream's order. The
         /// source stays valid. A later use on any stream waits for the copy, not for later work of
         /// `stream`. With pageable data, the call returns once the data is in staging memory; with
@@ -284,33 +290,6 @@ macro_rules! shared_methods {
             self.part().snapshot_into(stream, &to.as_view_mut().part(), call_site())
         }
 
-        /// Reads one element where it is newest, and does not change residency. On a device the
-        /// call downloads this element and waits for it: to read more than a few elements, use
-        /// [`host`](Self::host) of a part.
-        ///
-        /// ```
-        /// use resident::{Device, SmartArray, ndarray::Array2};
-        ///
-        /// let _here = Device::cpu().enter();
-        /// let table = Array2::from_shape_fn((3, 4), |(row, column)| (10 * row + column) as u32);
-        /// let mut table = SmartArray::from(table);
-        /// assert_eq!(table.get([2, 1])?, 21);               // from the host
-        /// drop(table.gpu_mut()?);
-        /// assert_eq!(table.get((2, 1))?, 21);               // from the device: four bytes
-        /// assert_eq!(table.traffic().to_host.bytes, 4);
-        /// # Ok::<(), resident::Error>(())
-        /// ```
-        ///
-        /// # Errors
-        ///
-        /// [`Shape`](crate::Error::Shape) if the index is out of bounds; else as
-        /// [`host`](Self::host).
-        #[doc(alias = "index")]
-        #[track_caller]
-        pub fn get(&self, index: impl IntoDimension<Dim = D>) -> Result<T> {
-            self.part().get(index.into_dimension().slice(), call_site())
-        }
-
         /// A new array with these contents. Each region is copied where it is newest: on a device
         /// where it is valid, else on the host, so nothing is copied between host and device. A
         /// constant is also a constant in the clone, and elements that were never written are
@@ -398,4 +377,4 @@ macro_rules! shared_methods {
     };
 }
 
-pub(super) use shared_methods;
+pub(super) use {copy_methods, guard_methods};

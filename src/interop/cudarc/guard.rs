@@ -203,18 +203,6 @@ impl<T, D: Dimension> DeviceRef<'_, T, D> {
 }
 
 impl<T, D: Dimension> DeviceMut<'_, T, D> {
-    /// This guard, after a check that cudarc can use it as a slice to read: see
-    /// [`DeviceRef::as_cuda_slice`].
-    ///
-    /// # Errors
-    ///
-    /// [`Error::NotContiguous`] if the part has gaps; [`Error::NoDevice`] if it is not on an NVIDIA
-    /// GPU.
-    #[track_caller]
-    pub fn as_cuda_slice(&self) -> Result<&Self> {
-        self.part.check_slice().map(|()| self).at(call_site())
-    }
-
     /// This guard, after a check that cudarc can use it as a slice to write.
     ///
     /// ```no_run
@@ -233,7 +221,7 @@ impl<T, D: Dimension> DeviceMut<'_, T, D> {
     ///
     /// # Errors
     ///
-    /// As [`as_cuda_slice`](Self::as_cuda_slice).
+    /// As [`DeviceRef::as_cuda_slice`].
     #[track_caller]
     pub fn as_cuda_slice_mut(&mut self) -> Result<&mut Self> {
         self.part.check_slice().at(call_site())?;

@@ -1,5 +1,7 @@
 //! Methods of arrays and views whose results have a length that the device finds.
 
+use std::ops::Deref;
+
 use ndarray::{Dimension, Ix1};
 
 use crate::array::{AnyView, DeviceArray, SmartArray, View};
@@ -10,12 +12,12 @@ use crate::ops::compaction;
 use resident_backend::call_site::call_site;
 
 macro_rules! methods {
-    ($type:ty $(, $home:ident)?) => {
+    ($type:ty $(, $home:ident, $borrow:ident)?) => {
         /// # Elements that the device chooses
         ///
         /// Elements whose number the device finds: the calls wait for it, and the elements stay on
         /// the device.
-        impl<T: Arithmetic, $($home,)? D: Dimension> $type
+        impl<T: Arithmetic, $($home, $borrow: Deref<Target = T>,)? D: Dimension> $type
         where
             Self: AnyView<T>,
         {
@@ -54,5 +56,4 @@ macro_rules! methods {
 
 methods!(SmartArray<T, D>);
 methods!(DeviceArray<T, D>);
-methods!(View<'_, H, &T, D>, H);
-methods!(View<'_, H, &mut T, D>, H);
+methods!(View<'_, H, R, D>, H, R);

@@ -93,7 +93,7 @@ fn memory_that_an_array_interface_describes_is_used_in_place() {
 fn guards_have_the_fields_of_an_array_interface() {
     let device = in_own_process!(gpu().0);
     let stream = device.new_stream().expect("a stream");
-    let mut table = DeviceArray::<f32, _>::ones_on(&stream, (2, 3)).expect("memory");
+    let mut table = DeviceArray::<f32, _>::full_on(&stream, (2, 3), 1.0).expect("memory");
     let handle = Some(stream.cudarc().cu_stream() as u64);
     {
         let mut guard = table.gpu_mut_on(&stream).expect("it is there");
@@ -118,7 +118,7 @@ fn guards_have_the_fields_of_an_array_interface() {
     let fields = table.gpu_on(&legacy).expect("it is there").cuda_array_interface();
     assert_eq!(fields.expect("a GPU").stream, Some(1));
     let here = Device::cpu().stream();
-    let other = DeviceArray::<f32, _>::ones_on(&here, 4).expect("memory");
+    let other = DeviceArray::<f32, _>::full_on(&here, 4, 1.0).expect("memory");
     let refused = other.gpu_on(&here).expect("it is there").cuda_array_interface();
     assert!(matches!(refused, Err(Error::NoDevice { .. })), "{refused:?}");
     let refused = other.gpu_on(&stream).map(drop);
@@ -131,7 +131,7 @@ fn guards_have_the_fields_of_an_array_interface() {
 fn d14_strides_of_an_array_interface_are_none_only_for_row_major_elements() {
     let device = in_own_process!(gpu().0);
     let stream = device.stream();
-    let table = DeviceArray::<f32, _>::ones_on(&stream, (2, 3)).expect("memory");
+    let table = DeviceArray::<f32, _>::full_on(&stream, (2, 3), 1.0).expect("memory");
     let strides = |view: DeviceView<'_, f32, Ix2>| {
         let guard = view.gpu_on(&stream).expect("it is there");
         guard.cuda_array_interface().expect("a GPU").strides
@@ -234,7 +234,7 @@ fn array_interfaces_with_numbers_at_their_limits_are_refused_without_a_panic() {
 #[test]
 fn memory_that_an_array_uses_is_not_taken_over_by_its_interface() {
     let (_device, stream, freed) = in_own_process!(gpu());
-    let mut table = DeviceArray::<f32, _>::ones_on(&stream, (2, 3)).expect("memory");
+    let mut table = DeviceArray::<f32, _>::full_on(&stream, (2, 3), 1.0).expect("memory");
     let fields = {
         let mut row = table.row_mut(1);
         let mut guard = row.gpu_mut_on(&stream).expect("it is there");

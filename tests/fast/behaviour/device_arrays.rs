@@ -105,7 +105,7 @@ fn device_arrays_are_divided_as_ndarrays_are() -> Result<()> {
 
 #[test]
 fn mutable_parts_of_device_arrays_are_those_of_ndarrays() -> Result<()> {
-    let mut array = DeviceArray::<i32, _>::ones_on(&Device::cpu().stream(), (4, 6))?;
+    let mut array = DeviceArray::<i32, _>::full_on(&Device::cpu().stream(), (4, 6), 1)?;
     let mut expected = Array2::<i32>::ones((4, 6));
     for (number, mut row) in (2..).zip(array.axis_iter_mut(Axis(0)).rev()) {
         row.slice_mut(s![..;2]).fill(number)?;

@@ -168,7 +168,7 @@ fn assert_all_refused(flying: &mut InFlight) {
     assert_refused(array.release_on(&device));
     assert_refused(device_array.copy_to_host());
     let mut host = Array1::<f32>::zeros(1 << 16);
-    assert_refused(device_array.copy_to_host_into_on(stream, &mut host));
+    assert_refused(device_array.copy_to_host_into(&mut host));
     assert_refused(device_array.copy_from_host_on(stream, &host));
     assert_refused(pinned.host().map(drop));
     assert_refused(mapped.host().map(drop));

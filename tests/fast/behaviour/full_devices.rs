@@ -37,7 +37,7 @@ fn explicit_arrays(stream: &Stream) -> Result<Vec<Explicit>> {
         halves,
         Explicit::uninit_on(stream, 100)?,
         Explicit::zeros_on(stream, 100)?,
-        Explicit::ones_on(stream, 100)?,
+        Explicit::full_on(stream, 100, 1)?,
         Explicit::full_on(stream, 100, 7)?,
         Explicit::from_host_on(stream, &Array1::zeros(100))?,
         bytes(100).into_device(&device)?,

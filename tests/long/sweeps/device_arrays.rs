@@ -109,7 +109,10 @@ impl Run<'_> {
             let (mut above, below) = x.view_mut().split_at(Axis(0), 4);
             above.assign(&below.slice(s![..;-1, ..]));
         });
-        let shift = |x: &mut Table| x.copy_within_on(&own, s![..7, 1..], s![1.., ..5]);
+        let shift = |x: &mut Table| {
+            let _here = own.enter();
+            x.copy_within(s![..7, 1..], s![1.., ..5])
+        };
         self.write((table, model), shift, |x| {
             let elements = x.slice(s![..7, 1..]).to_owned();
             x.slice_mut(s![1.., ..5]).assign(&elements);

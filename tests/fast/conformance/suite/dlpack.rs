@@ -57,9 +57,8 @@ pub(crate) fn tensors_of_any_layout_without_gaps_are_taken_over(lab: &Lab) -> Re
         let form = Form { strides, offset_bytes, ..Form::rows(ROWS) };
         let mut table = taken::<Ix2>(&lab.stream(), form.tensor(&memory))?;
         assert_eq!(table.copy_to_host()?, wanted, "{strides:?}");
-        table
-            .slice_mut(s![1, ..;-1])
-            .copy_from_device(&DeviceArray::<u32, _>::ones_on(&lab.stream(), 3)?)?;
+        let ones = DeviceArray::<u32, _>::full_on(&lab.stream(), 3, 1)?;
+        table.slice_mut(s![1, ..;-1]).copy_from_device(&ones)?;
         let mut expected = wanted.clone();
         expected.row_mut(1).fill(1);
         assert_eq!(table.copy_to_host()?, expected, "{strides:?}");

@@ -89,7 +89,9 @@ impl<T: Value> Machine<T> {
                 let Some([from, to]) = shifted(cells.shape()) else { return };
                 let [read, written] = [&from, &to].map(|info| cells.slice(info).to_owned());
                 let contents = self.references[array].contents(&read);
-                let outcome = view.copy_within_on(&stream, &from, &to);
+                let here = stream.enter();
+                let outcome = view.copy_within(&from, &to);
+                drop(here);
                 let uses = [Use::overwrite(array, written), Use::read(array, read)];
                 self.copied(outcome, &uses, contents);
             }

@@ -111,7 +111,7 @@ fn reports_name_the_array_the_rank_and_the_line_of_a_message() {
 #[test]
 fn device_arrays_and_their_views_are_sent_and_received() {
     let (bench, [one, other]) = in_own_process!(two_ranks());
-    let from = DeviceArray::<i32, _>::ones_on(&one.stream, (4, 3)).unwrap();
+    let from = DeviceArray::<i32, _>::full_on(&one.stream, (4, 3), 1).unwrap();
     let mut to = DeviceArray::<i32, _>::zeros_on(&other.stream, (4, 3)).unwrap();
     nccl::send(&one.comm, &from.slice(s![1..3, ..]), 1).unwrap();
     nccl::recv(&other.comm, &mut to.slice_mut(s![2.., ..]), 0).unwrap();

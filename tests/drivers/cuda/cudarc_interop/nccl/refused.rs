@@ -83,7 +83,7 @@ fn ranks_and_lengths_that_do_not_fit_are_refused() {
 #[test]
 fn device_arrays_of_other_devices_are_refused() {
     let (bench, [one, other]) = in_own_process!(two_ranks());
-    let mut there = DeviceArray::<f32, _>::ones_on(&other.stream, 3).unwrap();
+    let mut there = DeviceArray::<f32, _>::full_on(&other.stream, 3, 1.0).unwrap();
     let error = expect_refused("nccl::send", || nccl::send(&one.comm, &there, 1));
     assert!(matches!(error, Error::WrongDevice { .. }), "{error}");
     let error = expect_refused("nccl::recv", || nccl::recv(&one.comm, &mut there, 1));
