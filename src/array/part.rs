@@ -224,7 +224,7 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
             self.expect_newest(location, &device).at(site)?;
             let mut depends = Dependencies::new();
             let acquired = transfer::acquire_on(request, stream, &mut depends)?;
-            let upto = UseEnd::at(stream.queue().reserve_position());
+            let upto = UseEnd::at(stream.raw().reserve_position());
             transfer::mark_foreign(request, stream, acquired, upto, depends)
         })
     }

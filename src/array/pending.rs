@@ -223,12 +223,12 @@ impl<A> Pending<A> {
     fn poll_copies(&mut self, context: &Context<'_>) -> Result<bool> {
         let Some(snapshot) = &self.snapshot else { return Ok(true) };
         for (stream, position) in &snapshot.queued {
-            let queue = stream.queue();
-            let polled = queue.poll(*position).and_then(|is_complete| {
+            let raw = stream.raw();
+            let polled = raw.poll(*position).and_then(|is_complete| {
                 if !is_complete {
                     let task = self.task.get_or_insert_default();
                     task.set(context.waker());
-                    queue.register_waker(*position, task)?;
+                    raw.register_waker(*position, task)?;
                 }
                 Ok(is_complete)
             });

@@ -229,7 +229,7 @@ impl<T: Element, D: Dimension> Changed<'_, T, D> {
     fn wake_for(&self, next: Next, context: &Context<'_>) -> Result<()> {
         match (next, &self.task) {
             (Next::Queued(stream, position), Some(task)) => {
-                let registered = stream.queue().register_waker(position, task);
+                let registered = stream.raw().register_waker(position, task);
                 registered.map_err(|error| self.watch.core.call_error(&stream, "polling", &error))
             }
             (Next::Blocked, _) => {

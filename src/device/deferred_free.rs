@@ -21,7 +21,7 @@ impl Device {
     /// Frees memory that only this stream used, after the work queued there so far.
     #[cfg(feature = "cuda")]
     pub(crate) fn free_after_stream(&self, stream: &Stream, address: Address) {
-        self.free_after(address, vec![(stream.clone(), UseEnd::at(stream.queue().tail()))]);
+        self.free_after(address, vec![(stream.clone(), UseEnd::at(stream.raw().tail()))]);
     }
 
     pub(crate) fn retry_deferred_frees(&self) {
@@ -36,7 +36,7 @@ impl Device {
     fn try_free(&self, deferred_free: &DeferredFree) -> bool {
         let stream = self.stream_to_free_on(&deferred_free.uses);
         deferred_free.uses.iter().all(|(user, end)| stream.order_after(user, *end).is_ok())
-            && stream.queue().free(deferred_free.address).is_ok()
+            && stream.raw().free(deferred_free.address).is_ok()
     }
 
     /// A stream of one of the uses, if its later work is already ordered after all of them.

@@ -38,12 +38,12 @@ impl Done {
     }
 
     fn poll_work(&mut self, context: &Context<'_>) -> Result<bool> {
-        let queue = self.stream.queue();
-        let polled = queue.poll(self.position).and_then(|is_complete| {
+        let raw = self.stream.raw();
+        let polled = raw.poll(self.position).and_then(|is_complete| {
             if !is_complete {
                 let task = self.task.get_or_insert_default();
                 task.set(context.waker());
-                queue.register_waker(self.position, task)?;
+                raw.register_waker(self.position, task)?;
             }
             Ok(is_complete)
         });

@@ -102,7 +102,7 @@ impl Event {
 
 impl PartialEq for Event {
     fn eq(&self, other: &Self) -> bool {
-        self.raw.queue() == other.raw.queue() && self.raw.position() == other.raw.position()
+        self.raw.stream() == other.raw.stream() && self.raw.position() == other.raw.position()
     }
 }
 
@@ -110,7 +110,7 @@ impl Eq for Event {}
 
 impl Hash for Event {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        (self.raw.queue(), self.raw.position()).hash(state);
+        (self.raw.stream(), self.raw.position()).hash(state);
     }
 }
 

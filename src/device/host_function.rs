@@ -113,7 +113,7 @@ impl<R: Send + 'static> HostFunction<R> {
             let seen = ended.current();
             self.refuse_endless_wait()?;
             // The work of a seeded device runs in this wait.
-            let waited = self.stream.queue().synchronize_to(self.position);
+            let waited = self.stream.raw().synchronize_to(self.position);
             waited.map_err(|error| self.call_error(&error))?;
             if !self.is_complete() {
                 ended.wait_after(seen);
@@ -167,10 +167,10 @@ impl<R: Send + 'static> HostFunction<R> {
         }
         self.check_process()?;
         if !self.stream.device_ref().properties().runs_by_itself {
-            let queue = self.stream.queue();
+            let raw = self.stream.raw();
             // On a seeded device each poll runs one operation.
-            let polled = queue.poll(self.position).and_then(|is_complete| {
-                if is_complete { Ok(()) } else { queue.register_waker(self.position, task) }
+            let polled = raw.poll(self.position).and_then(|is_complete| {
+                if is_complete { Ok(()) } else { raw.register_waker(self.position, task) }
             });
             polled.map_err(|error| self.call_error(&error))?;
         }

@@ -12,24 +12,24 @@ use std::time::Duration;
 
 use resident_backend::sync::{self, EventCount, Mutex};
 use resident_backend::unwinding::contain_panic;
-use resident_backend::{Position, Queue, QueueId, TaskWaker};
+use resident_backend::{Position, RawStream, StreamId, TaskWaker};
 
 /// How long the thread waits for another function before it ends.
 const IDLE_MAX: Duration = Duration::from_millis(100);
 
 thread_local! {
     /// The stream whose host functions this thread runs.
-    static RUNS_FOR: Cell<Option<QueueId>> = const { Cell::new(None) };
+    static RUNS_FOR: Cell<Option<StreamId>> = const { Cell::new(None) };
 }
 
 /// Whether this thread runs the host functions of a stream.
-pub(super) fn runs_for(stream: QueueId) -> bool {
+pub(super) fn runs_for(stream: StreamId) -> bool {
     RUNS_FOR.get() == Some(stream)
 }
 
 /// A function that waits for its turn.
 pub(super) struct Waiting {
-    pub(super) queue: Arc<dyn Queue>,
+    pub(super) raw: Arc<dyn RawStream>,
     pub(super) position: Position,
     /// As in the properties of the stream's device.
     pub(super) runs_by_itself: bool,
@@ -80,16 +80,16 @@ impl HostThread {
     }
 
     fn run(&self) {
-        while let Some(Waiting { queue, position, runs_by_itself, run }) = self.next() {
-            RUNS_FOR.set(Some(queue.id()));
+        while let Some(Waiting { raw, position, runs_by_itself, run }) = self.next() {
+            RUNS_FOR.set(Some(raw.id()));
             if runs_by_itself {
                 // If the driver can no longer tell, the work is over.
-                let _over = queue.synchronize_to(position);
+                let _over = raw.synchronize_to(position);
             } else {
-                wait_for_simulation(&*queue, position);
+                wait_for_simulation(&*raw, position);
             }
             // A program that waits for the function may expect to drop the stream's last handle.
-            drop(queue);
+            drop(raw);
             sync::assert_none_held();
             // The function's result may panic when it is dropped.
             contain_panic(run);
@@ -117,16 +117,16 @@ impl HostThread {
 
 /// Waits until a simulation's work up to `position` is over. This thread must not run that work, so
 /// that the program's own calls do, in the order of the seed.
-fn wait_for_simulation(queue: &dyn Queue, position: Position) {
+fn wait_for_simulation(raw: &dyn RawStream, position: Position) {
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let task = Arc::<TaskWaker>::default();
     task.set(&waker);
-    if queue.register_waker(position, &task).is_err() {
+    if raw.register_waker(position, &task).is_err() {
         return;
     }
     loop {
         task.set(&waker);
-        if queue.completed() >= position {
+        if raw.completed() >= position {
             return task.clear();
         }
         thread::park();

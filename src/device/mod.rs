@@ -6,8 +6,8 @@
 //! - `current`: which device a thread works on. `gpu`: opening GPUs.
 //! - `done`: waiting for a stream in a task. `host_function`: functions behind a stream's work,
 //!   which `host_thread` runs.
-//! - `stream`: the methods of [`Stream`]. `stream_core`: its queue and reported failures. `waits`:
-//!   its events, and waits between streams. `wait_span`: what `tracing` is told of a wait.
+//! - `stream`: the methods of [`Stream`]. `stream_core`: its raw stream and reported failures.
+//!   `waits`: its events, and waits between streams. `wait_span`: what `tracing` is told of a wait.
 //! - `timing`: the times of a GPU's work.
 //! - `deferred_free`: memory to free after its last uses. `allocating`: which thread may allocate.
 //! - `errors`: from a backend's errors to the library's [`Error`].

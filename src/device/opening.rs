@@ -28,7 +28,7 @@ impl Device {
         static CPU: OnceLock<Device> = OnceLock::new();
         CPU.get_or_init(|| {
             Self::over(EmbeddedDevice::cpu()).unwrap_or_else(|error| {
-                unreachable!("the embedded device refused a queue: {error}")
+                unreachable!("the embedded device refused a stream: {error}")
             })
         })
         .clone()
@@ -50,7 +50,7 @@ impl Device {
     #[must_use]
     pub fn emulated(emulation: Emulation) -> Self {
         Self::over(EmbeddedDevice::emulated(emulation))
-            .unwrap_or_else(|error| unreachable!("a fresh device refused a queue: {error}"))
+            .unwrap_or_else(|error| unreachable!("a fresh device refused a stream: {error}"))
     }
 
     /// Every device that can be used now: NVIDIA's GPUs by number, then AMD's, then the embedded
@@ -77,14 +77,14 @@ impl Device {
 
     pub(super) fn over(backend: Arc<dyn Backend>) -> Result<Self> {
         static NUMBER: AtomicU64 = AtomicU64::new(1);
-        let queue = backend.default_queue().map_err(|error| {
+        let raw = backend.default_stream().map_err(|error| {
             backend_error(&backend.name(), "creating its default stream", &error)
         })?;
         let is_scarce = backend.kind() != DeviceKind::Cpu || backend.memory_limit().is_some();
         let name: Arc<str> = backend.name().into();
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let shared = DeviceShared {
-            default_stream: Arc::new(StreamCore::new(queue, 0)),
+            default_stream: Arc::new(StreamCore::new(raw, 0)),
             memory: Arc::new(Place::of_device(Arc::clone(&name), number)),
             name,
             properties: backend.properties(),

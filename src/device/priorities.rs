@@ -71,8 +71,8 @@ impl Device {
         let StreamPriorities { least, greatest } = self.stream_priorities().at(site)?;
         // The range of a driver is trusted only as far as it is one.
         let priority = priority.min(least).max(greatest);
-        let make = || self.backend().new_queue(Some(priority));
-        self.stream_over(|| make().map(|queue| self.core_over(queue))).at(site)
+        let make = || self.backend().new_stream(Some(priority));
+        self.stream_over(|| make().map(|raw| self.core_over(raw))).at(site)
     }
 }
 
@@ -85,7 +85,7 @@ impl Stream {
     /// [`Error::DeviceLost`](crate::Error::DeviceLost) if the device died.
     #[track_caller]
     pub fn priority(&self) -> Result<i32> {
-        self.queue()
+        self.raw()
             .priority()
             .map_err(|error| {
                 let operation = "asking for the priority of a stream";

@@ -13,7 +13,7 @@ use super::{call_error, late_error};
 use crate::error::{AtCall, Result};
 use resident_backend::call_site::{CallSite, call_site};
 use resident_backend::timeline::WaitReason;
-use resident_backend::{BackendError, EventTiming, Position, Queue};
+use resident_backend::{BackendError, EventTiming, Position, RawStream};
 
 impl Stream {
     pub(super) fn of(device: Device, core: Arc<StreamCore>) -> Self {
@@ -40,7 +40,7 @@ impl Stream {
     /// kernel body. [`Device::synchronize`] has an example.
     #[track_caller]
     pub fn synchronize(&self) -> Result<()> {
-        let (position, site) = (self.queue().reserve_position(), call_site());
+        let (position, site) = (self.raw().reserve_position(), call_site());
         self.device.synchronize_to(self.core(), position, site).at(site)
     }
 
@@ -179,9 +179,8 @@ impl Stream {
     /// [`Error::DeviceLost`](crate::Error::DeviceLost) if the device died.
     #[track_caller]
     pub fn is_idle(&self) -> Result<bool> {
-        let queue = self.core().queue();
-        queue
-            .poll(queue.reserve_position())
+        let raw = self.core().raw();
+        raw.poll(raw.reserve_position())
             .map_err(|error| call_error(&self.device, "this", "querying a stream", &error))
             .at(call_site())
     }
@@ -195,7 +194,7 @@ impl Stream {
     /// [`Error::DeviceLost`](crate::Error::DeviceLost) if the device died.
     #[track_caller]
     pub fn record(&self) -> Result<Event> {
-        let recorded = self.core().queue().record(EventTiming::Enabled);
+        let recorded = self.core().raw().record(EventTiming::Enabled);
         let raw = recorded
             .map_err(|error| call_error(&self.device, "this", "recording an event", &error))
             .at(call_site())?;
@@ -280,8 +279,8 @@ impl Stream {
     }
 
     #[inline]
-    pub(crate) fn queue(&self) -> &dyn Queue {
-        self.core().queue()
+    pub(crate) fn raw(&self) -> &dyn RawStream {
+        self.core().raw()
     }
 
     #[inline]
@@ -305,7 +304,7 @@ pub struct AutoSynchronize<'a> {
 impl Drop for AutoSynchronize<'_> {
     fn drop(&mut self) {
         let (stream, site) = (self.stream, self.site);
-        let (position, reason) = (stream.queue().reserve_position(), WaitReason::Synchronize);
+        let (position, reason) = (stream.raw().reserve_position(), WaitReason::Synchronize);
         // This does not wait inside a kernel body. The next `synchronize` reports failures of work.
         let _ = stream.core().wait_until(&stream.device.0.name, position, site, reason);
     }

@@ -1,5 +1,5 @@
-//! A stream without its handle: its queue, and which of its failures were reported. `waits` has its
-//! events and its waits for other streams.
+//! A stream without its handle: the raw stream, and which of its failures were reported. `waits`
+//! has its events and its waits for other streams.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::io;
@@ -14,18 +14,18 @@ use resident_backend::fork::{ForkMark, refusal_text};
 use resident_backend::sync::{self, Mutex, StreamLevel};
 use resident_backend::timeline::{Awaited, WaitReason};
 use resident_backend::{
-    BackendError, DeviceProperties, FailureKind, FailureRecord, Position, Queue, QueueId, RawEvent,
+    BackendError, DeviceProperties, FailureKind, FailureRecord, Position, RawEvent, RawStream,
     failure,
 };
 use resident_core::ordering::UseEnd;
 
 /// A stream's number, unique in the process.
-pub(crate) type StreamId = QueueId;
+pub(crate) use resident_backend::StreamId;
 
 /// A stream without its device, which owns its default stream: a reference back would be a cycle.
 pub(crate) struct StreamCore {
     id: StreamId,
-    queue: Arc<dyn Queue>,
+    raw: Arc<dyn RawStream>,
     number: u32,
     pub(super) log: Mutex<StreamLog, StreamLevel>,
     host_thread: OnceLock<Arc<HostThread>>,
@@ -59,10 +59,10 @@ pub(super) struct KeptEvent {
 }
 
 impl StreamCore {
-    pub(super) fn new(queue: Arc<dyn Queue>, number: u32) -> Self {
+    pub(super) fn new(raw: Arc<dyn RawStream>, number: u32) -> Self {
         let (log, host_thread) = (Mutex::new(StreamLog::default()), OnceLock::new());
         let process = ForkMark::new();
-        Self { id: queue.id(), queue, number, log, host_thread, process }
+        Self { id: raw.id(), raw, number, log, host_thread, process }
     }
 
     /// Runs a function of the host after the work up to `position`. If the system refuses a thread,
@@ -79,13 +79,13 @@ impl StreamCore {
             return Err(io::Error::other(refusal_text("this stream")));
         }
         let runs_by_itself = properties.runs_by_itself;
-        let waiting = Waiting { queue: Arc::clone(&self.queue), position, runs_by_itself, run };
+        let waiting = Waiting { raw: Arc::clone(&self.raw), position, runs_by_itself, run };
         self.host_thread.get_or_init(Arc::default).add(waiting)
     }
 
     #[inline]
-    pub(crate) fn queue(&self) -> &dyn Queue {
-        &*self.queue
+    pub(crate) fn raw(&self) -> &dyn RawStream {
+        &*self.raw
     }
 
     #[inline]
@@ -101,7 +101,7 @@ impl StreamCore {
     /// Whether a use on this stream is known to be complete.
     #[inline]
     pub(crate) fn is_done(&self, end: UseEnd) -> bool {
-        self.queue.completed() >= self.position_of(end)
+        self.raw.completed() >= self.position_of(end)
     }
 
     /// Blocks until the work up to `position` is complete.
@@ -113,16 +113,16 @@ impl StreamCore {
         reason: WaitReason,
     ) -> Result<(), BackendError> {
         sync::assert_none_held();
-        let is_over = || self.queue.completed() >= position;
+        let is_over = || self.raw.completed() >= position;
         let awaited = Awaited { device, stream: self.number, site, reason };
-        wait_span::waiting(awaited, is_over, || self.queue.synchronize_to(position))
+        wait_span::waiting(awaited, is_over, || self.raw.synchronize_to(position))
     }
 
     /// The position at which a use is complete; for an open use, a position after all work queued
     /// so far.
     #[inline]
     fn position_of(&self, end: UseEnd) -> Position {
-        end.position().unwrap_or_else(|| self.queue.reserve_position())
+        end.position().unwrap_or_else(|| self.raw.reserve_position())
     }
 
     /// Marks the first unreported failure up to `position` as reported, and returns it.
@@ -152,7 +152,7 @@ impl StreamCore {
 
     /// Whether all queued work is known to be complete.
     pub(super) fn is_finished(&self) -> bool {
-        self.queue.completed() >= self.queue.tail()
+        self.raw.completed() >= self.raw.tail()
     }
 
     /// Marks a failure as reported, because another call returns it: `synchronize` does not return
@@ -171,7 +171,7 @@ impl StreamCore {
         let mut unreported = Vec::new();
         while unreported.len() < max
             && let Some((failed, record)) =
-                failure::first_between(self.id(), after, self.queue.tail())
+                failure::first_between(self.id(), after, self.raw.tail())
         {
             after = failed;
             if log.must_report(failed, &record) {

@@ -9,7 +9,7 @@ use crate::error::{AtCall, Error, Result};
 use resident_backend::call_site::{CallSite, call_site};
 use resident_backend::sync;
 use resident_backend::timeline::WaitReason;
-use resident_backend::{BackendError, FailureKind, FailureRecord, Position, Queue};
+use resident_backend::{BackendError, FailureKind, FailureRecord, Position, RawStream};
 
 /// A device with fewer streams than this is not searched for unused ones when another is made.
 const SWEEP_AT_MIN: usize = 16;
@@ -70,11 +70,11 @@ impl Device {
     }
 
     pub(super) fn new_core(&self) -> Result<Arc<StreamCore>, BackendError> {
-        self.0.backend.new_queue(None).map(|queue| self.core_over(queue))
+        self.0.backend.new_stream(None).map(|raw| self.core_over(raw))
     }
 
-    pub(super) fn core_over(&self, queue: Arc<dyn Queue>) -> Arc<StreamCore> {
-        Arc::new(StreamCore::new(queue, self.next_stream_number()))
+    pub(super) fn core_over(&self, raw: Arc<dyn RawStream>) -> Arc<StreamCore> {
+        Arc::new(StreamCore::new(raw, self.next_stream_number()))
     }
 
     fn next_stream_number(&self) -> u32 {
@@ -82,20 +82,20 @@ impl Device {
     }
 
     /// The live stream of this device for which `is_it` returns true; if there is none, a new
-    /// stream over the queue that `make` returns. The search and the addition are one atomic step,
-    /// so that a cudarc stream that is adopted twice becomes one stream.
+    /// stream over the raw stream that `make` returns. The search and the addition are one atomic
+    /// step, so that a cudarc stream that is adopted twice becomes one stream.
     #[cfg(feature = "cuda")]
     pub(crate) fn find_or_add_stream(
         &self,
-        is_it: impl Fn(&dyn Queue) -> bool,
-        make: impl FnOnce() -> Arc<dyn Queue>,
+        is_it: impl Fn(&dyn RawStream) -> bool,
+        make: impl FnOnce() -> Arc<dyn RawStream>,
     ) -> Stream {
-        if is_it(self.0.default_stream.queue()) {
+        if is_it(self.0.default_stream.raw()) {
             return self.stream();
         }
         self.drop_unused_streams();
         let mut streams = self.0.streams.lock();
-        let known = streams.list.iter().find(|stream| is_it(stream.queue())).cloned();
+        let known = streams.list.iter().find(|stream| is_it(stream.raw())).cloned();
         let core = known.unwrap_or_else(|| {
             let core = self.core_over(make());
             streams.list.push(Arc::clone(&core));
@@ -185,8 +185,7 @@ impl Device {
 
     /// All streams that use this device's memory, with the positions queued so far.
     fn pending_positions(&self) -> Vec<(Arc<StreamCore>, Position)> {
-        let now =
-            |stream: &Arc<StreamCore>| (Arc::clone(stream), stream.queue().reserve_position());
+        let now = |stream: &Arc<StreamCore>| (Arc::clone(stream), stream.raw().reserve_position());
         let mut pending = vec![now(&self.0.default_stream)];
         pending.extend(self.0.free_stream.get().map(now));
         pending.extend(self.0.streams.lock().list.iter().map(now));
@@ -208,7 +207,7 @@ impl Device {
         let mut streams = self.0.streams.lock();
         let unused: Vec<_> = streams.list.extract_if(.., |stream| !is_in_use(stream)).collect();
         for stream in &unused {
-            while let Some(record) = stream.take_failure(stream.queue().tail()) {
+            while let Some(record) = stream.take_failure(stream.raw().tail()) {
                 if streams.unreported.len() < UNREPORTED_MAX {
                     streams.unreported.push_back(record);
                 }
@@ -231,8 +230,7 @@ impl Device {
     }
 
     fn retire_remote_uses(&self) {
-        let is_over =
-            |(user, upto): &(Arc<StreamCore>, Position)| user.queue().completed() >= *upto;
+        let is_over = |(user, upto): &(Arc<StreamCore>, Position)| user.raw().completed() >= *upto;
         let mut remote_uses = self.0.remote_uses.lock();
         if remote_uses.iter().any(is_over) {
             let (past, pending): (RemoteUses, RemoteUses) =

@@ -50,7 +50,7 @@ fn failures_of_dropped_streams_are_returned_by_the_device_and_bounded() {
             cause: "a test".to_owned(),
             inherited: false,
         };
-        failure::record(stream.id(), stream.queue().tail(), record.into());
+        failure::record(stream.id(), stream.raw().tail(), record.into());
     }
     let mut reported = 0;
     while let Err(error) = device.synchronize() {

@@ -55,7 +55,7 @@ struct Base {
 #[derive(Debug)]
 struct Timed {
     clock: Arc<Clock>,
-    queue: u64,
+    stream_id: u64,
     position: Position,
     begun: Arc<dyn RawEvent>,
     ended: Arc<dyn RawEvent>,
@@ -88,7 +88,7 @@ impl Device {
     }
 
     fn start_clock(&self) -> std::result::Result<Arc<Clock>, BackendError> {
-        let event = self.stream().queue().record(EventTiming::Enabled)?;
+        let event = self.stream().raw().record(EventTiming::Enabled)?;
         event.synchronize()?;
         let base = Base { event, time_ns: timeline::now_ns() };
         let clock = Arc::new(Clock { base: Mutex::new(base) });
@@ -139,7 +139,7 @@ impl Stream {
             own.map(|(_, clock)| Arc::clone(clock))
         }?;
         // Without the event the work has no times, as without a guard.
-        let event = self.queue().record(EventTiming::Enabled).ok()?;
+        let event = self.raw().record(EventTiming::Enabled).ok()?;
         Some((clock, event))
     }
 
@@ -153,11 +153,11 @@ impl Stream {
 
     #[cold]
     fn record_end(&self, clock: Arc<Clock>, begun: Arc<dyn RawEvent>, position: Position) {
-        let Ok(ended) = self.queue().record(EventTiming::Enabled) else { return };
-        let queue = self.id().0;
+        let Ok(ended) = self.raw().record(EventTiming::Enabled) else { return };
+        let stream_id = self.id().0;
         let oldest = {
             let mut timed = TIMED.lock();
-            timed.push_back(Timed { clock, queue, position, begun, ended });
+            timed.push_back(Timed { clock, stream_id, position, begun, ended });
             if timed.len() > TIMED_KEPT { timed.pop_front() } else { None }
         };
         // It may have the last handle of a stream.
@@ -202,7 +202,7 @@ impl Timed {
         let started_ns = self.clock.time_of(&self.begun)?;
         let length = self.ended.elapsed_since(&*self.begun).ok()?;
         let finished_ns = started_ns + length.as_nanos() as u64;
-        Some(Run { queue: self.queue, position: self.position.0, started_ns, finished_ns })
+        Some(Run { stream_id: self.stream_id, position: self.position.0, started_ns, finished_ns })
     }
 }
 
@@ -242,15 +242,15 @@ mod tests {
 
     use super::{Base, Clock};
     use resident_backend::sync::Mutex;
-    use resident_backend::{BackendError, Position, QueueId, RawEvent};
+    use resident_backend::{BackendError, Position, RawEvent, StreamId};
 
     /// An event that was over so many nanoseconds after a device began to count.
     #[derive(Debug)]
     struct At(u64);
 
     impl RawEvent for At {
-        fn queue(&self) -> QueueId {
-            QueueId(0)
+        fn stream(&self) -> StreamId {
+            StreamId(0)
         }
 
         fn position(&self) -> Position {

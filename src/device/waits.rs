@@ -47,7 +47,7 @@ impl StreamCore {
             let is_after = |kept: &&KeptEvent| kept.position >= position;
             let found = log.events.iter().rev().take_while(is_after).last().cloned();
             // A wait that covers more than it needs is a reason to guess again.
-            let is_late = found.is_none() && self.queue().tail() > position;
+            let is_late = found.is_none() && self.raw().tail() > position;
             if is_late || found.as_ref().is_some_and(|kept| kept.is_guess) {
                 log.unused_guesses = 0;
             }
@@ -55,7 +55,7 @@ impl StreamCore {
                 return Ok(event);
             }
         }
-        let event = self.queue().record(EventTiming::Disabled)?;
+        let event = self.raw().record(EventTiming::Disabled)?;
         self.keep_event(Arc::clone(&event));
         Ok(event)
     }
@@ -69,11 +69,11 @@ impl StreamCore {
     /// Records an event for the work queued so far, if there is none yet, so that a later wait for
     /// that work does not wait for later work. If this fails, that wait records an event itself.
     pub(super) fn ensure_event_at_tail(&self) {
-        let tail = self.queue().tail();
+        let tail = self.raw().tail();
         if self.log.lock().has_event_at(tail) {
             return;
         }
-        if let Ok(event) = self.queue().record(EventTiming::Disabled) {
+        if let Ok(event) = self.raw().record(EventTiming::Disabled) {
             self.keep_event(event);
         }
     }
@@ -82,7 +82,7 @@ impl StreamCore {
     /// will wait: the last work follows work of another stream, so it may be one stage of several.
     /// Does nothing once such guesses were often wrong.
     fn guess_event_at_tail(&self) {
-        let tail = self.queue().tail();
+        let tail = self.raw().tail();
         let is_useless = {
             let log = self.log.lock();
             log.unused_guesses >= UNUSED_GUESSES_MAX || log.has_event_at(tail)
@@ -90,7 +90,7 @@ impl StreamCore {
         if is_useless {
             return;
         }
-        if let Ok(event) = self.queue().record(EventTiming::Disabled) {
+        if let Ok(event) = self.raw().record(EventTiming::Disabled) {
             let mut log = self.log.lock();
             log.unused_guesses += 1;
             log.keep(KeptEvent { is_guess: true, ..KeptEvent::needed(event) });
@@ -151,12 +151,12 @@ impl Stream {
     /// complete, however much is queued behind it meanwhile.
     pub(super) fn position_to_await(&self) -> Position {
         if self.device.body_kind().is_on_host() {
-            return self.queue().tail();
+            return self.raw().tail();
         }
         // Without an event only the whole stream can be asked, with what is queued behind. If the
         // driver refuses one, the first look at the position says why.
-        let recorded = self.queue().record(EventTiming::Disabled);
-        recorded.map_or_else(|_| self.queue().reserve_position(), |event| event.position())
+        let recorded = self.raw().record(EventTiming::Disabled);
+        recorded.map_or_else(|_| self.raw().reserve_position(), |event| event.position())
     }
 
     /// Whether this thread can make a copy at once instead of the stream: threads of this process
@@ -172,7 +172,7 @@ impl Stream {
         site: CallSite,
     ) -> Result<(), BackendError> {
         if self.device.kind() == other.device.kind() {
-            self.queue().wait(&**event)?;
+            self.raw().wait(&**event)?;
         } else {
             // No driver can wait for events of another driver, so the host waits. The work before
             // the event may be user code, which may take any lock.

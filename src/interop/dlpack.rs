@@ -253,7 +253,7 @@ fn export_waiting<T: TensorElement, D: Dimension, M: ManagedTensorBase>(
     site: CallSite,
 ) -> Result<Managed<M>> {
     array.hand_out(access, stream, site)?;
-    let waited = stream.wait_until(stream.queue().tail(), site);
+    let waited = stream.wait_until(stream.raw().tail(), site);
     waited
         .map_err(|error| call_error(stream.device_ref(), "a tensor", "waiting", &error))
         .at(site)?;

@@ -179,11 +179,8 @@ fn queue<const IS_OBSERVED: bool>(launch: &Launch<'_>, stream: &Stream) -> Resul
         site: launch.site,
         is_brief: !IS_OBSERVED && launch.is_brief(),
     };
-    let submitted = if IS_OBSERVED {
-        submit_timed(stream, &mut call)
-    } else {
-        stream.queue().launch(&mut call)
-    };
+    let submitted =
+        if IS_OBSERVED { submit_timed(stream, &mut call) } else { stream.raw().launch(&mut call) };
     let position = match submitted {
         Ok(position) => position,
         Err(error) => return Err(launch_error(launch, stream, &error)),
@@ -200,7 +197,7 @@ fn queue<const IS_OBSERVED: bool>(launch: &Launch<'_>, stream: &Stream) -> Resul
 fn submit_timed(stream: &Stream, call: &mut LaunchCall<'_>) -> Result<Position, BackendError> {
     device::take_some_times();
     let begun = stream.begin_timing();
-    let position = stream.queue().launch(call)?;
+    let position = stream.raw().launch(call)?;
     stream.end_timing(begun, position);
     Ok(position)
 }

@@ -61,7 +61,7 @@ impl Place {
     /// Without an end of the wait, the body may still run, so that nobody gets the place again.
     fn wait(self, call: &Call<'_>) -> Result<Option<u64>> {
         let stream = call.stream;
-        let position = stream.queue().reserve_position();
+        let position = stream.raw().reserve_position();
         if let Err(error) = stream.wait_until(position, call.site) {
             mem::forget(self);
             let device = stream.device_ref();

@@ -69,7 +69,7 @@ fn take_into_account(array: &Storage) -> bool {
 }
 
 fn tail_of(stream: &Arc<StreamCore>) -> (Weak<StreamCore>, Position) {
-    (Arc::downgrade(stream), stream.queue().tail())
+    (Arc::downgrade(stream), stream.raw().tail())
 }
 
 fn all_streams() -> Vec<Arc<StreamCore>> {
@@ -80,7 +80,7 @@ impl Sweep {
     /// Whether no work that was queued before the first step is left, and no call that waited then.
     fn is_passed(&mut self) -> bool {
         let is_pending = |(stream, tail): &(Weak<StreamCore>, Position)| {
-            stream.upgrade().is_some_and(|stream| stream.queue().completed() < *tail)
+            stream.upgrade().is_some_and(|stream| stream.raw().completed() < *tail)
         };
         while let Some(entry) = self.tails.last() {
             if is_pending(entry) {
@@ -104,7 +104,7 @@ impl Sweep {
                 positions.into_iter().map(|position| (stream.id(), position))
             })
             .collect();
-        let is_kept = |queue, position| unreported.contains(&(queue, position));
+        let is_kept = |stream, position| unreported.contains(&(stream, position));
         failure::forget(self.count, is_kept, self.arrays);
         streams.iter().for_each(|stream| stream.forget_reported());
         None

@@ -13,7 +13,7 @@ use super::published::Published;
 use crate::device::Stream;
 use crate::traffic::{Direction, Flow, Traffic};
 use resident_backend::sync::{ArrayLevel, ShortGuard, ShortLock};
-use resident_backend::{Address, Dependencies, Position, QueueId, failure};
+use resident_backend::{Address, Dependencies, Position, StreamId, failure};
 use resident_core::Access;
 use resident_core::coherence::Location;
 use resident_core::layout::MemoryOrder;
@@ -34,7 +34,7 @@ struct Summarised {
 #[derive(Debug)]
 struct SoleUse {
     /// The stream's number, or [`NO_STREAM`].
-    stream: QueueId,
+    stream: StreamId,
     address: Address,
     /// The stream's last write of which a read must know because it may fail; `START` if there is
     /// none.
@@ -52,7 +52,7 @@ struct SoleUse {
 }
 
 /// No stream has this number.
-const NO_STREAM: QueueId = QueueId(0);
+const NO_STREAM: StreamId = StreamId(0);
 
 impl Summarised {
     fn new(state: ArrayState) -> Self {
@@ -204,7 +204,7 @@ impl SummarisedState {
         &self,
         memory_order: &MemoryOrder,
         published: &Published,
-        stream: QueueId,
+        stream: StreamId,
         access: Access,
         position: Position,
     ) -> Result<bool, StateGuard<'_>> {

@@ -1,4 +1,4 @@
-//! The kinds, numbers and addresses that identify devices, queues, operations and memory.
+//! The kinds, numbers and addresses that identify devices, streams, operations and memory.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -34,11 +34,11 @@ impl DeviceKind {
     }
 }
 
-/// The number of a queue: unique in the process and never reused.
+/// The number of a stream: unique in the process and never reused.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct QueueId(pub u64);
+pub struct StreamId(pub u64);
 
-impl QueueId {
+impl StreamId {
     /// Returns an unused number.
     pub fn next() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);

@@ -1,21 +1,21 @@
 //! The interface to devices and their streams.
 //!
-//! [`Backend`] is one device and [`Queue`] is one of its in-order streams. All other modules use
-//! devices only through these traits, and pass plain data: addresses, footprints in bytes,
+//! [`Backend`] is one device and [`RawStream`] is one of its in-order streams. All other modules
+//! use devices only through these traits, and pass plain data: addresses, footprints in bytes,
 //! positions. A backend makes no decision about coherence or order. The embedded device checks
 //! calls, so that tests find bugs in those modules; the modules must not rely on these checks.
 //!
 //! Every backend keeps this contract:
 //!
-//! * Work of one queue runs one operation at a time, in the order of submission. Only events order
-//!   queues against each other. If the host must finish an operation after the device has run it,
+//! * Work of one stream runs one operation at a time, in the order of submission. Only events order
+//!   streams against each other. If the host must finish an operation after the device has run it,
 //!   this step is part of the operation and runs before later operations.
-//! * A call that queues work assigns the position in the same step, under the queue's lock.
+//! * A call that queues work assigns the position in the same step, under the stream's lock.
 //!   Positions start at 1 and rise by one.
 //! * A call that returns `Err` has queued nothing. Queued work that fails is recorded in
 //!   [`failure`] under its position and counts as completed, so a failure changes no order.
-//! * Work that depends on a failed (queue, position) does not run. The same failure is recorded for
-//!   it.
+//! * Work that depends on a failed (stream, position) does not run. The same failure is recorded
+//!   for it.
 //! * Memory is named by its [`Address`]. The caller orders a free after all uses of the address.
 //!   Work keeps alive the host memory that it accesses.
 //! * No call waits for another thread of this process that may hold a lock of this library. The
@@ -26,7 +26,7 @@
 //!
 //! 1. if its driver mirrors CUDA's, as HIP does, add its names to the table in `crates/gpu`,
 //!    `driver`, and a `CudaLikeVendor` beside `cuda` and `hip` there; else add a crate beside it
-//!    that implements [`Backend`] and [`Queue`]. Give it a feature;
+//!    that implements [`Backend`] and [`RawStream`]. Give it a feature;
 //! 2. add a variant to [`DeviceKind`] if it has none, and let `DeviceKind::COUNT` follow it;
 //! 3. open its devices in `device/gpu.rs`, and parse their names in `device/current.rs`;
 //! 4. if it runs neither host bodies nor CUDA C, add a variant to [`BodyKind`], a form to
@@ -70,7 +70,7 @@ pub use failure::{BackendError, BackendErrorKind, FailureKind, FailureRecord};
 pub use gpu_source::{CudaSource, Entries, GpuCode, GpuSource};
 pub use host_allocation::PinnedOptions;
 pub use identifiers::DeviceKind;
-pub use identifiers::{Address, QueueId};
+pub use identifiers::{Address, StreamId};
 pub use kernel_attributes::KernelAttributes;
 pub use label::{AutomaticName, Label, LabelText, short_type};
 pub use program::{
@@ -161,12 +161,12 @@ pub trait Backend: SourceDevice {
     fn set_memory_limit(&self, len_bytes: Option<u64>);
     /// The most bytes that can be in use, if that is less than the driver has.
     fn memory_limit(&self) -> Option<u64>;
-    /// The queue of the default stream. Called once, when the device is opened; an emulation does
+    /// The default stream. Called once, when the device is opened; an emulation does
     /// not count this call and cannot fail it.
-    fn default_queue(&self) -> Result<Arc<dyn Queue>, BackendError>;
-    /// Creates another in-order queue, with one of `priorities` or the default one.
-    fn new_queue(&self, priority: Option<i32>) -> Result<Arc<dyn Queue>, BackendError>;
-    /// The numbers of the least and of the greatest priority of a queue. A greater priority has a
+    fn default_stream(&self) -> Result<Arc<dyn RawStream>, BackendError>;
+    /// Creates another in-order stream, with one of `priorities` or the default one.
+    fn new_stream(&self, priority: Option<i32>) -> Result<Arc<dyn RawStream>, BackendError>;
+    /// The numbers of the least and of the greatest priority of a stream. A greater priority has a
     /// lower number, as in CUDA. Both are 0 if the device has no priorities.
     fn priorities(&self) -> Result<(i32, i32), BackendError>;
     /// Runs the completion actions of finished work and releases streams without handles. Does not
@@ -180,9 +180,9 @@ pub trait Backend: SourceDevice {
     fn can_access_peer(&self, peer: &dyn Backend) -> bool;
     /// Memory into which the caller packs an upload, pinned if the device needs that; its initial
     /// contents are unspecified. `None` if staging memory is used up, or ordinary memory will do.
-    /// Memory of finished uploads is used again, first of those on `queue`, which gets the upload.
+    /// Memory of finished uploads is used again, first of those on `stream`, which gets the upload.
     /// The caller holds no lock.
-    fn allocate_staging(&self, queue: &dyn Queue, len_bytes: u64) -> Option<StagedBytes>;
+    fn allocate_staging(&self, stream: &dyn RawStream, len_bytes: u64) -> Option<StagedBytes>;
     /// Called before simultaneous downloads of these lengths to pageable memory. Allocates their
     /// staging memory, while no lock is held.
     fn prepare_downloads(&self, lens_bytes: &[u64]);
@@ -198,7 +198,7 @@ pub trait Backend: SourceDevice {
     /// Whether this library pinned all of this host memory for this device, so that copies of it
     /// need no staging. It stays pinned while the caller borrows it.
     fn is_pinned(&self, start: *const u8, len_bytes: usize) -> bool;
-    /// Takes over memory that this device's work can access, until a queue frees its address.
+    /// Takes over memory that this device's work can access, until a stream frees its address.
     /// Refuses memory that an array uses, unless it lies in memory that was handed out, which
     /// counts as in use already.
     ///
@@ -265,7 +265,7 @@ impl dyn Backend {
 }
 
 /// Memory that a device and the host access: its address on the device, which is freed as memory of
-/// [`Queue::allocate`] is, and the memory. It lives until the free has run and the handle has
+/// [`RawStream::allocate`] is, and the memory. It lives until the free has run and the handle has
 /// dropped.
 pub type MappedMemory = (Address, Arc<dyn HostMemory>);
 
@@ -295,7 +295,7 @@ pub enum AdviceChange {
 /// Where managed memory moves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PrefetchTarget {
-    /// To the queue's device.
+    /// To the stream's device.
     Device,
     Host,
 }
@@ -320,13 +320,14 @@ pub trait PinnedRegistration: Debug + Send + Sync + 'static {
     fn keep_until_unregistered(&mut self, memory: Arc<dyn Any + Send + Sync>);
 }
 
-/// One in-order queue of a device. Dropping the last handle does not wait; queued work still runs.
-pub trait Queue: Any + Debug + Send + Sync {
-    fn id(&self) -> QueueId;
-    /// The queue's priority, one of `Backend::priorities`.
+/// One in-order stream of a device. Dropping the last handle does not wait; queued work still runs.
+pub trait RawStream: Any + Debug + Send + Sync {
+    fn id(&self) -> StreamId;
+    /// The stream's priority, one of `Backend::priorities`.
     fn priority(&self) -> Result<i32, BackendError>;
-    /// Allocates memory. Work that is submitted to this queue from now on may use it. Other queues
-    /// may use it after waiting for an event that is recorded on this queue after the call.
+    /// Allocates memory. Work that is submitted to this stream from now on may use it. Other
+    /// streams may use it after waiting for an event that is recorded on this stream after the
+    /// call.
     /// `len_bytes` is not zero. The contents are initialised but unspecified: zeros, poison bytes,
     /// or old contents of this process.
     fn allocate(&self, len_bytes: u64, label: &Label) -> Result<Address, BackendError>;
@@ -357,8 +358,8 @@ pub trait Queue: Any + Debug + Send + Sync {
     -> Result<Position, BackendError>;
     /// Queues an event, which completes when all work before it has completed.
     fn record(&self, timing: EventTiming) -> Result<Arc<dyn RawEvent>, BackendError>;
-    /// Makes later work of this queue wait for `event`, which belongs to a queue of a device of the
-    /// same kind.
+    /// Makes later work of this stream wait for `event`, which belongs to a stream of a device of
+    /// the same kind.
     fn wait(&self, event: &dyn RawEvent) -> Result<(), BackendError>;
     /// The position of the operation submitted last.
     fn tail(&self) -> Position;
@@ -383,9 +384,9 @@ pub trait Queue: Any + Debug + Send + Sync {
     -> Result<(), BackendError>;
 }
 
-impl dyn Queue {
-    /// This queue as a `T`, if that is its type.
-    pub fn downcast_ref<T: Queue>(&self) -> Option<&T> {
+impl dyn RawStream {
+    /// This stream as a `T`, if that is its type.
+    pub fn downcast_ref<T: RawStream>(&self) -> Option<&T> {
         (self as &dyn Any).downcast_ref()
     }
 
@@ -401,8 +402,8 @@ impl dyn Queue {
 
 /// A recorded event.
 pub trait RawEvent: Any + Debug + Send + Sync {
-    fn queue(&self) -> QueueId;
-    /// The event's position in its queue.
+    fn stream(&self) -> StreamId;
+    /// The event's position in its stream.
     fn position(&self) -> Position;
     fn is_complete(&self) -> Result<bool, BackendError>;
     fn synchronize(&self) -> Result<(), BackendError>;

@@ -1,4 +1,4 @@
-//! The kinds of work of a queue: copies, fills and launches, as plain data with lengths in bytes.
+//! The kinds of work of a stream: copies, fills and launches, as plain data with lengths in bytes.
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::{Address, DeviceKind, FailureKind, KernelCode, Label, Position, QueueId};
+use super::{Address, DeviceKind, FailureKind, KernelCode, Label, Position, StreamId};
 use crate::call_site::CallSite;
 use crate::grid::Grid;
 use resident_core::Access;
@@ -17,7 +17,7 @@ pub type Bytes = SmallVec<[u8; 16]>;
 
 /// The operations whose results an operation reads. If one of them failed, the operation does not
 /// run. There is room for a tile, and for the nine tiles of another array that its border touches.
-pub type Dependencies = SmallVec<[(QueueId, Position); 10]>;
+pub type Dependencies = SmallVec<[(StreamId, Position); 10]>;
 
 /// Pageable or pinned host memory that queued work accesses. The work keeps this memory alive.
 ///
@@ -50,7 +50,7 @@ pub unsafe trait HostMemory: Send + Sync + Debug {
 #[derive(Clone, Debug)]
 pub enum Memory {
     Host(Arc<dyn HostMemory>),
-    /// Memory of the device whose queue gets the work. A source may also be memory of
+    /// Memory of the device whose stream gets the work. A source may also be memory of
     /// `CopyWork::source_device`.
     Device(Address),
 }
@@ -74,7 +74,8 @@ pub struct CopyWork {
 }
 
 impl CopyWork {
-    /// A copy of staging memory to device memory, as [`Queue::write`](crate::Queue::write) makes.
+    /// A copy of staging memory to device memory, as [`RawStream::write`](crate::RawStream::write)
+    /// makes.
     pub fn of_staged(from: Arc<dyn HostMemory>, to: Address, label: &Label) -> Self {
         let run = Footprint::run(0, from.len_bytes() as u64);
         Self {
@@ -247,7 +248,7 @@ pub struct LaunchCall<'a> {
     pub words: &'a mut [u64],
     /// For device code only the sized arrays.
     pub arrays: &'a [PackedArray],
-    pub depends: &'a [(QueueId, Position)],
+    pub depends: &'a [(StreamId, Position)],
     pub site: CallSite,
     /// Whether the body takes microseconds and is none of the program's. The calling thread may
     /// then run it, before the call returns.
@@ -294,7 +295,7 @@ impl LaunchWork {
     }
 }
 
-/// An operation of a queue.
+/// An operation of a stream.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "queueing a launch must not allocate")]
 pub enum Work {

@@ -1,7 +1,7 @@
-//! The number of an operation in its queue.
+//! The number of an operation in its stream.
 
-/// The number of an operation in its queue, counted from 1. Position 0 precedes the first operation
-/// and always counts as completed.
+/// The number of an operation in its stream, counted from 1. Position 0 precedes the first
+/// operation and always counts as completed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Position(pub u64);
 

@@ -7,14 +7,14 @@ use super::device::EmbeddedDevice;
 use super::engine::DeviceCore;
 use super::errors::{CODE_UNKNOWN_CAPACITY, driver_error};
 use super::memory::{PinnedBlock, machine_memory};
-use super::queue::EmbeddedQueue;
 use super::simulation::{CallDraft, CallKind};
+use super::stream_handle::EmbeddedStreamHandle;
 use resident_backend::ForeignMemory;
 use resident_backend::host_allocation::CountedBytes;
 use resident_backend::{
     Address, AdviceChange, Backend, BackendError, BackendErrorKind, Capacity, CopyBox, DeviceKind,
     DeviceProperties, HostMemory, KernelCode, LoadError, ManagedRange, MappedMemory, MemoryAdvice,
-    MemoryUsage, ModuleVariable, PinnedOptions, PinnedRegistration, Position, Program, Queue,
+    MemoryUsage, ModuleVariable, PinnedOptions, PinnedRegistration, Position, Program, RawStream,
     SourceDevice, StagedBytes,
 };
 
@@ -123,16 +123,16 @@ impl Backend for EmbeddedDevice {
         MemoryUsage { pinned: self.pinned.get(), ..self.core.memory.usage() }
     }
 
-    fn default_queue(&self) -> Result<Arc<dyn Queue>, BackendError> {
-        Ok(Arc::new(EmbeddedQueue::new(&self.core, &self.streams)))
+    fn default_stream(&self) -> Result<Arc<dyn RawStream>, BackendError> {
+        Ok(Arc::new(EmbeddedStreamHandle::new(&self.core, &self.streams)))
     }
 
     fn priorities(&self) -> Result<(i32, i32), BackendError> {
         Ok((0, 0))
     }
 
-    fn new_queue(&self, _priority: Option<i32>) -> Result<Arc<dyn Queue>, BackendError> {
-        self.counted(CallKind::NewStream, || self.default_queue())
+    fn new_stream(&self, _priority: Option<i32>) -> Result<Arc<dyn RawStream>, BackendError> {
+        self.counted(CallKind::NewStream, || self.default_stream())
     }
 
     fn trim(&self) -> Result<(), BackendError> {
@@ -160,7 +160,7 @@ impl Backend for EmbeddedDevice {
         peer.downcast_ref::<Self>().is_some()
     }
 
-    fn allocate_staging(&self, _queue: &dyn Queue, len_bytes: u64) -> Option<StagedBytes> {
+    fn allocate_staging(&self, _stream: &dyn RawStream, len_bytes: u64) -> Option<StagedBytes> {
         if self.core.is_usable() { self.staging.take(len_bytes) } else { None }
     }
 

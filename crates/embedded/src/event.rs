@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::engine::{StreamPoint, Streams};
 use super::race_check::VectorClock;
-use resident_backend::{BackendError, BackendErrorKind, EventTiming, Position, QueueId, RawEvent};
+use resident_backend::{BackendError, BackendErrorKind, EventTiming, Position, RawEvent, StreamId};
 
 /// A recorded event.
 pub(crate) struct EmbeddedEvent {
@@ -29,7 +29,7 @@ impl EmbeddedEvent {
 }
 
 impl RawEvent for EmbeddedEvent {
-    fn queue(&self) -> QueueId {
+    fn stream(&self) -> StreamId {
         self.point.stream.progress.id()
     }
 

@@ -4,8 +4,9 @@
 //! backend. Streams run in one of two modes: each on its own worker thread, or all in an order that
 //! a seed determines.
 //!
-//! * `device`, `backend`, `queue`, `event` implement the three traits of `resident_backend`. They
-//!   check and count calls, refuse invalid ones, and forward valid ones to the engine.
+//! * `device`, `backend`, `stream_handle`, `event` implement the three traits of
+//!   `resident_backend`. They check and count calls, refuse invalid ones, and forward valid ones to
+//!   the engine.
 //! * `engine` runs operations: `stream` (a stream's pending operations, which outlive its
 //!   handle), `operation`, `execute`, `progress` (the completed position and its waiters),
 //!   `worker`, `streams` (all streams of a device), `device_core`, `clock`.
@@ -26,9 +27,9 @@ mod engine;
 mod errors;
 mod event;
 mod memory;
-mod queue;
 mod race_check;
 mod simulation;
+mod stream_handle;
 
 #[cfg(test)]
 mod tests;

@@ -16,19 +16,19 @@ use super::memory::pinned::{HostMapping, PinnedMemory, device_address};
 use super::memory::pinned_ranges;
 use super::memory::registered::{HostBytes, HostRegistration};
 use super::owned_stream::OwnedStream;
-use super::stream::{self, GpuQueue, GpuStream};
+use super::stream::{self, GpuStream, GpuStreamHandle};
 use resident_backend::ForeignMemory;
 use resident_backend::grid::GridLimits;
 use resident_backend::{
     Address, AdviceChange, Backend, BackendError, BackendErrorKind, Capacity, CopyBox, DeviceKind,
     DeviceProperties, HostMemory, KernelCode, LoadError, ManagedRange, MappedMemory, MemoryAdvice,
-    MemoryUsage, ModuleVariable, PinnedOptions, PinnedRegistration, Program, Queue, SourceDevice,
-    StagedBytes, scope,
+    MemoryUsage, ModuleVariable, PinnedOptions, PinnedRegistration, Program, RawStream,
+    SourceDevice, StagedBytes, scope,
 };
 
 impl GpuDevice {
-    fn queue_of(&self, stream: OwnedStream) -> Arc<dyn Queue> {
-        Arc::new(GpuQueue::new(GpuStream::new(Arc::clone(self.core()), stream)))
+    fn handle_of(&self, stream: OwnedStream) -> Arc<dyn RawStream> {
+        Arc::new(GpuStreamHandle::new(GpuStream::new(Arc::clone(self.core()), stream)))
     }
 
     fn register(
@@ -49,13 +49,13 @@ impl GpuDevice {
         PinnedMemory::allocate(context, len_bytes, options, mapping, pinned)
     }
 
-    /// A stream of another library as a queue. The caller checked that it belongs to this GPU's
+    /// A stream of another library. The caller checked that it belongs to this GPU's
     /// primary context.
     #[cfg(feature = "cuda")]
-    pub fn adopt(&self, stream: Arc<CudaStream>) -> Arc<dyn Queue> {
+    pub fn adopt(&self, stream: Arc<CudaStream>) -> Arc<dyn RawStream> {
         let stream = GpuStream::new(Arc::clone(self.core()), OwnedStream::of_cudarc(stream));
         stream.share();
-        Arc::new(GpuQueue::new(stream))
+        Arc::new(GpuStreamHandle::new(stream))
     }
 }
 
@@ -98,13 +98,13 @@ impl Backend for GpuDevice {
         MemoryUsage { pinned: self.core().pinned().get(), ..self.core().memory().usage() }
     }
 
-    fn default_queue(&self) -> Result<Arc<dyn Queue>, BackendError> {
-        self.new_queue(None)
+    fn default_stream(&self) -> Result<Arc<dyn RawStream>, BackendError> {
+        self.new_stream(None)
     }
 
-    fn new_queue(&self, priority: Option<i32>) -> Result<Arc<dyn Queue>, BackendError> {
+    fn new_stream(&self, priority: Option<i32>) -> Result<Arc<dyn RawStream>, BackendError> {
         let stream = OwnedStream::new(self.core().context(), priority);
-        stream.map(|stream| self.queue_of(stream))
+        stream.map(|stream| self.handle_of(stream))
     }
 
     fn priorities(&self) -> Result<(i32, i32), BackendError> {
@@ -148,13 +148,13 @@ impl Backend for GpuDevice {
         peer.is_some_and(|peer| self.core().can_copy_from(peer.core()))
     }
 
-    fn allocate_staging(&self, queue: &dyn Queue, len_bytes: u64) -> Option<StagedBytes> {
+    fn allocate_staging(&self, stream: &dyn RawStream, len_bytes: u64) -> Option<StagedBytes> {
         let staging = self.core().staging();
         // Work that is completed here returns its staging blocks. Reusing one takes far less time
         // than pinning a new block; but asking all streams takes longer than staging a few bytes,
         // whose blocks are pinned several at a time.
         if !staging.has_unused(len_bytes) {
-            queue.downcast_ref::<GpuQueue>().into_iter().for_each(stream::reap_oldest);
+            stream.downcast_ref::<GpuStreamHandle>().into_iter().for_each(stream::reap_oldest);
             if !staging.has_unused(len_bytes) && !staging.is_ready_for(len_bytes) {
                 stream::reap_all(self.core());
             }

@@ -14,7 +14,7 @@
 //! | `owned_stream` | a stream of the driver and its owner |
 //! | `capture_mode` | keeps calls from disturbing captures of other code |
 //! | `device`, `backend` | one GPU: what its streams share; its [`Backend`](resident_backend::Backend) |
-//! | `stream/` | one stream: its [`Queue`](resident_backend::Queue), completion, events |
+//! | `stream/` | one stream: its [`RawStream`](resident_backend::RawStream), completion, events |
 //! | `copy/` | copies and fills: from boxes of bytes to driver calls |
 //! | `launch` | kernel launches: from packed words to driver calls |
 //! | `memory/` | device memory, pinned staging memory, registered host memory, external slices |
@@ -61,7 +61,7 @@ use copy::cost::Costs;
 pub use device::GpuDevice;
 use driver::Installation;
 use memory::staging_settings::StagingSettings;
-pub use stream::GpuQueue;
+pub use stream::GpuStreamHandle;
 
 use resident_backend::{DeviceKind, host_copy};
 

@@ -272,7 +272,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
             if self.traffic() == before {
                 return Ok(());
             }
-            let waited = stream.wait_until(stream.queue().tail(), site);
+            let waited = stream.wait_until(stream.raw().tail(), site);
             waited
                 .map_err(|error| {
                     call_error(stream.device_ref(), &self.name(), "into_device", &error)

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use super::steps::{SiteTexts, StepContext};
 use super::timed::{Recorded, Times, operations_of};
 use crate::audit::recording::block::{Event, EventKind, RecordBlock};
-use crate::audit::recording::facts::{MemoryChange, QueueSpan};
+use crate::audit::recording::facts::{MemoryChange, StreamSpan};
 use crate::device;
 use crate::traffic::Flow;
 use resident_backend::timeline;
@@ -244,7 +244,7 @@ impl Records {
 
     /// When the device began and finished these operations, since the start of the log; `None` if
     /// they are not known to be over.
-    pub(in crate::audit) fn times(&self, span: QueueSpan) -> Option<(u64, u64)> {
+    pub(in crate::audit) fn times(&self, span: StreamSpan) -> Option<(u64, u64)> {
         self.times.of(span, self.started_ns)
     }
 

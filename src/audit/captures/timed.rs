@@ -3,13 +3,13 @@
 use rustc_hash::FxHashMap;
 
 use crate::audit::recording::block::{Event, EventKind, RecordBlock};
-use crate::audit::recording::facts::QueueSpan;
+use crate::audit::recording::facts::StreamSpan;
 use resident_backend::timeline::{self, Runs};
 
 /// A copy of more operations than this gets no times of its start.
 const OPERATIONS_MAX: u64 = 1 << 12;
 
-/// When devices ran operations, by the queue and the position.
+/// When devices ran operations, by the stream and the position.
 #[derive(Clone, Debug, Default)]
 pub(in crate::audit) struct Times(Runs);
 
@@ -19,18 +19,18 @@ impl Times {
         Self(timeline::runs_since(started_ns))
     }
 
-    /// Those of some operations: of each queue, the first position and the last.
+    /// Those of some operations: of each stream, the first position and the last.
     pub(in crate::audit) fn of_operations(operations: FxHashMap<u64, (u64, u64)>) -> Self {
         Self(timeline::runs_of(operations))
     }
 
     /// When the device began and finished these operations, since the start of the log; `None` if
     /// they are not known to be over.
-    pub(in crate::audit) fn of(&self, span: QueueSpan, log_started_ns: u64) -> Option<(u64, u64)> {
-        let (mut started_ns, finished_ns) = self.0.get(span.queue, span.last)?;
+    pub(in crate::audit) fn of(&self, span: StreamSpan, log_started_ns: u64) -> Option<(u64, u64)> {
+        let (mut started_ns, finished_ns) = self.0.get(span.stream_id, span.last)?;
         let first = span.first.max(span.last.saturating_sub(OPERATIONS_MAX));
         for position in first..span.last {
-            if let Some((began_ns, _)) = self.0.get(span.queue, position) {
+            if let Some((began_ns, _)) = self.0.get(span.stream_id, position) {
                 started_ns = started_ns.min(began_ns);
             }
         }
@@ -46,7 +46,7 @@ pub(in crate::audit) struct Recorded<'a> {
     pub(in crate::audit) event: &'a Event,
 }
 
-/// The operations of events: of each queue, the first position and the last.
+/// The operations of events: of each stream, the first position and the last.
 pub(super) fn operations_of(events: &[Recorded<'_>]) -> FxHashMap<u64, (u64, u64)> {
     let mut ranges: FxHashMap<u64, (u64, u64)> = FxHashMap::default();
     for Recorded { block, event } in events {
@@ -55,7 +55,7 @@ pub(super) fn operations_of(events: &[Recorded<'_>]) -> FxHashMap<u64, (u64, u64
             EventKind::Launch(launch) => block.span_of_launch(block.launch(launch)),
             _ => continue,
         };
-        let (first, last) = ranges.entry(span.queue).or_insert((span.first, span.last));
+        let (first, last) = ranges.entry(span.stream_id).or_insert((span.first, span.last));
         (*first, *last) = ((*first).min(span.first), (*last).max(span.last));
     }
     ranges

@@ -41,7 +41,7 @@ pub(crate) struct Copied<'a> {
     pub(crate) stream: &'a Stream,
     /// The source device of a copy between two devices.
     pub(crate) source: Option<&'a Device>,
-    /// The first and the last position in the stream's queue.
+    /// The first and the last position in the stream.
     pub(crate) positions: (u64, u64),
     pub(crate) cause: Cause,
     /// The call that needed the bytes.
@@ -112,8 +112,8 @@ impl ArrayEntry {
 /// A stream.
 #[derive(Clone, Debug)]
 pub(in crate::audit) struct StreamEntry {
-    /// The number of its queue, unique in the process.
-    pub(in crate::audit) queue: u64,
+    /// Its number, unique in the process.
+    pub(in crate::audit) stream_id: u64,
     /// Its number on its device.
     pub(in crate::audit) number: u32,
     pub(in crate::audit) device: Arc<str>,
@@ -122,7 +122,7 @@ pub(in crate::audit) struct StreamEntry {
 impl StreamEntry {
     pub(in crate::audit) fn of(stream: &Stream) -> Self {
         Self {
-            queue: stream.id().0,
+            stream_id: stream.id().0,
             number: stream.number(),
             device: stream.device_ref().name_shared(),
         }
@@ -147,11 +147,11 @@ pub(in crate::audit) struct Record {
     pub(in crate::audit) launch: u64,
 }
 
-/// The operations of one copy or launch: the number of the stream's queue, and the first and the
+/// The operations of one copy or launch: the stream's number in the process, and the first and the
 /// last position.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::audit) struct QueueSpan {
-    pub(in crate::audit) queue: u64,
+pub(in crate::audit) struct StreamSpan {
+    pub(in crate::audit) stream_id: u64,
     pub(in crate::audit) first: u64,
     pub(in crate::audit) last: u64,
 }

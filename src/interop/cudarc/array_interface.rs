@@ -17,7 +17,7 @@ use crate::error::{AtCall, CalledAt, Error, Result};
 use resident_backend::ForeignMemory;
 use resident_backend::call_site::{CallSite, call_site};
 use resident_core::Access;
-use resident_gpu::GpuQueue;
+use resident_gpu::GpuStreamHandle;
 
 /// The version of the protocol that [`CudaArrayInterface`] follows.
 const VERSION: u32 = 3;
@@ -64,7 +64,7 @@ impl CudaArrayInterface {
 impl<D: Dimension> DevicePart<'_, D> {
     fn interface<T: TensorElement>(&self, access: Access) -> Result<CudaArrayInterface> {
         let stream = self.stream_ref();
-        let Some(cudarc) = stream.cuda_queue().and_then(GpuQueue::stream) else {
+        let Some(cudarc) = stream.cuda_handle().and_then(GpuStreamHandle::stream) else {
             return Err(no_gpu("a CUDA array interface", stream.device_ref()));
         };
         let (layout, element_bytes) = (self.layout(), size_of::<T>() as isize);
@@ -231,7 +231,7 @@ unsafe fn import<T: TensorElement, D: Dimension>(
     site: CallSite,
 ) -> Result<DeviceArray<T, D>> {
     let device = stream.device_ref();
-    let Some(queue) = stream.cuda_queue() else {
+    let Some(raw) = stream.cuda_handle() else {
         return Err(no_gpu("memory of a CUDA array interface", device).at(site));
     };
     let error_of =
@@ -244,13 +244,13 @@ unsafe fn import<T: TensorElement, D: Dimension>(
         return DeviceArray::uninit_on(stream, dim).map_err(|error| error.at(site));
     }
     let start = start_of::<T, D>(interface, &layout).at(site)?;
-    let owning_gpu = queue.gpu_of(start).map_err(|error| error_of("asking", error))?;
+    let owning_gpu = raw.gpu_of(start).map_err(|error| error_of("asking", error))?;
     if owning_gpu != Some(device.ordinal()) {
         return Err(not_of(device, start, owning_gpu).at(site));
     }
     if let Some(handle) = interface.stream {
         // SAFETY: the caller promises that it is a stream of the memory's GPU.
-        let waited = unsafe { queue.wait_for_handle(handle) };
+        let waited = unsafe { raw.wait_for_handle(handle) };
         waited.map_err(|error| error_of("waiting for its stream", error))?;
     }
     let start = std::ptr::without_provenance_mut(start as usize);

@@ -14,7 +14,7 @@ use crate::element::Element;
 use crate::error::Result;
 use resident_backend::call_site::CallSite;
 use resident_core::Access;
-use resident_gpu::GpuQueue;
+use resident_gpu::GpuStreamHandle;
 use sys::cublasOperation_t::{CUBLAS_OP_N, CUBLAS_OP_T};
 
 /// `out = a b`. Returns `false`, and writes nothing that counts, where the library's own kernel has
@@ -26,7 +26,9 @@ pub(crate) fn product<T: Element>(
     out: &mut OperandMut<'_, T>,
     site: CallSite,
 ) -> Result<bool> {
-    let Some(queue) = stream.cuda_queue().and_then(GpuQueue::stream) else { return Ok(false) };
+    let Some(raw) = stream.cuda_handle().and_then(GpuStreamHandle::stream) else {
+        return Ok(false);
+    };
     let Some(precision) = Precision::of::<T>() else { return Ok(false) };
     let Some(product) = Product::of(a.axes(), b.axes(), out.axes()) else { return Ok(false) };
     let device = stream.device_ref();
@@ -37,7 +39,7 @@ pub(crate) fn product<T: Element>(
     let (a, b) = (a.guard(stream, "cuBLAS", site)?, b.guard(stream, "cuBLAS", site)?);
     let out = OperandMut::of(out).into_guard(Access::Overwrite, stream, "cuBLAS", site)?;
     let addresses = Addresses { a: a.address(), b: b.address(), out: out.address() };
-    Ok(product.queue(precision, queue, addresses).is_ok())
+    Ok(product.queue(precision, raw, addresses).is_ok())
 }
 
 /// Whether the library can be loaded: cudarc panics where it cannot.

@@ -20,12 +20,12 @@ use crate::audit;
 use crate::device::Device;
 use crate::error::{AtCall, CalledAt, Error, Result};
 use resident_backend::call_site::call_site;
-use resident_gpu::GpuQueue;
+use resident_gpu::GpuStreamHandle;
 
 impl<D: Dimension> DevicePart<'_, D> {
     /// Whether cudarc can use the guard as a slice: it must be contiguous memory of a GPU.
     fn is_slice(&self) -> bool {
-        self.layout().strided().is_contiguous() && self.stream_ref().cuda_queue().is_some()
+        self.layout().strided().is_contiguous() && self.stream_ref().cuda_handle().is_some()
     }
 
     /// The length for cudarc. Libraries ask for it before the pointer.
@@ -51,7 +51,7 @@ impl<D: Dimension> DevicePart<'_, D> {
 
     fn check_slice(&self) -> Result<()> {
         let device = self.stream_ref().device_ref();
-        if self.stream_ref().cuda_queue().is_none() {
+        if self.stream_ref().cuda_handle().is_none() {
             return Err(no_gpu("a cudarc slice", device));
         }
         if self.is_slice() {
@@ -71,7 +71,7 @@ impl<D: Dimension> DevicePart<'_, D> {
     }
 
     pub(super) fn cudarc_stream(&self) -> &Arc<CudaStream> {
-        match self.stream_ref().cuda_queue().and_then(GpuQueue::stream) {
+        match self.stream_ref().cuda_handle().and_then(GpuStreamHandle::stream) {
             Some(stream) => stream,
             None => some_stream(),
         }
@@ -82,7 +82,7 @@ impl<D: Dimension> DevicePart<'_, D> {
     #[track_caller]
     fn pointer<'a, T>(&'a self, stream: &'a CudaStream) -> (CUdeviceptr, SyncOnDrop<'a>) {
         self.expect_slice();
-        let Some(own) = self.stream_ref().cuda_queue() else {
+        let Some(own) = self.stream_ref().cuda_handle() else {
             // It has no elements.
             return (0, SyncOnDrop::Sync(None));
         };

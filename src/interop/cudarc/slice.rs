@@ -52,10 +52,10 @@ impl<T: Element> SmartArray<T, Ix1> {
         let device = primary_device(slice.context(), "the slice to be taken over").at(site)?;
         check_start::<T>(slice.device_ptr(slice.stream()).0).at(site)?;
         let stream = device.current_stream();
-        let Some(queue) = stream.cuda_queue() else {
+        let Some(raw) = stream.cuda_handle() else {
             return Err(no_gpu("memory", &device).at(site));
         };
-        let address = queue
+        let address = raw
             .take_over(slice)
             .map_err(|error| call_error(&device, "a slice", "taking a slice over", &error))
             .at(site)?;
@@ -134,7 +134,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
 
     fn into_slice_on(self, stream: &Stream, site: CallSite) -> Result<CudaSlice<T>> {
         let device = stream.device_ref();
-        let queue = stream.cuda_queue().ok_or_else(|| no_gpu("a cudarc slice", device)).at(site)?;
+        let raw = stream.cuda_handle().ok_or_else(|| no_gpu("a cudarc slice", device)).at(site)?;
         let (name, len, shape) = (self.display_name(), self.len(), format!("{:?}", self.shape()));
         let Some(address) = self.into_device_memory(stream, site)? else {
             return Err(Error::Shape {
@@ -145,8 +145,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
                 instead: "leave arrays without elements out: cudarc has no slices without memory",
             });
         };
-        queue
-            .give_away(address, len)
+        raw.give_away(address, len)
             .map_err(|error| {
                 device.free_after_stream(stream, address);
                 call_error(

@@ -8,8 +8,8 @@ use super::no_gpu;
 use crate::device::{Device, Stream};
 use crate::error::{AtCall, CalledAt, Error, Result};
 use resident_backend::call_site::call_site;
-use resident_backend::{DeviceKind, Queue};
-use resident_gpu::GpuQueue;
+use resident_backend::{DeviceKind, RawStream};
+use resident_gpu::GpuStreamHandle;
 
 impl Stream {
     /// This stream as a cudarc stream, for cudarc's copies, launches and wrapped libraries. For an
@@ -59,8 +59,8 @@ impl Stream {
     /// [`Error::NoDevice`] if the stream is not on an NVIDIA GPU.
     #[track_caller]
     pub fn try_cudarc(&self) -> Result<Arc<CudaStream>> {
-        self.cuda_queue()
-            .and_then(GpuQueue::stream)
+        self.cuda_handle()
+            .and_then(GpuStreamHandle::stream)
             .map(Arc::clone)
             .ok_or_else(|| no_gpu("a CUDA stream", self.device_ref()))
             .at(call_site())
@@ -111,8 +111,8 @@ impl Stream {
         let Some(cuda) = device.cuda_backend() else {
             return Err(no_gpu("a CUDA stream", &device).at(call_site()));
         };
-        let is_same = |queue: &dyn Queue| {
-            queue.downcast_ref::<GpuQueue>().is_some_and(|queue| queue.is(&stream))
+        let is_same = |raw: &dyn RawStream| {
+            raw.downcast_ref::<GpuStreamHandle>().is_some_and(|raw| raw.is(&stream))
         };
         Ok(device.find_or_add_stream(is_same, || cuda.adopt(Arc::clone(&stream))))
     }
@@ -139,10 +139,10 @@ impl Stream {
         Self::adopt(device.cuda_context().at(site)?.default_stream()).at(site)
     }
 
-    /// The queue, if the stream is on an NVIDIA GPU.
-    pub(super) fn cuda_queue(&self) -> Option<&GpuQueue> {
+    /// The backend's stream, if it is on an NVIDIA GPU.
+    pub(super) fn cuda_handle(&self) -> Option<&GpuStreamHandle> {
         let is_cuda = self.device_ref().kind() == DeviceKind::Cuda;
-        self.queue().downcast_ref().filter(|_| is_cuda)
+        self.raw().downcast_ref().filter(|_| is_cuda)
     }
 }
 

@@ -131,7 +131,7 @@ impl ArrayState {
         if let Some(location) = state.assign_location(stream.device_ref()) {
             state.coherence = Coherence::stored(location);
             // The end of the work that wrote the initial contents. Other streams wait for it.
-            let written = UseEnd::at(stream.queue().reserve_position());
+            let written = UseEnd::at(stream.raw().reserve_position());
             let mark = Mark::lossless(state.assign_key(stream), written);
             let copy = state.device_copy_mut(location);
             copy.set_address(Some(address));

@@ -53,7 +53,7 @@ impl ArrayState {
             let Some((key, stream)) = self.find_stream(stream).filter(|_| !is_published) else {
                 continue;
             };
-            let end = stream.queue().reserve_position();
+            let end = stream.raw().reserve_position();
             self.uses_mut(location).close_reads(key, end);
         }
     }

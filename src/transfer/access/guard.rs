@@ -104,7 +104,7 @@ pub(crate) fn close_guard(
     }
     let mut state = storage.lock();
     let Some((key, stream)) = state.find_stream(stream) else { return };
-    let end = stream.queue().reserve_position();
+    let end = stream.raw().reserve_position();
     let extents = storage.memory_order().extents();
     selection
         .visit_boxes_or_whole(|region| state.uses_mut(location).close(extents, region, key, end));
@@ -128,7 +128,7 @@ pub(crate) fn close_fallible_guard(
     }
     let depends = damaging(request, stream, location);
     let end = if depends.is_empty() {
-        stream.queue().reserve_position()
+        stream.raw().reserve_position()
     } else {
         let address = request.storage.lock().device_copy(location).address();
         queue_failure_marker(request, stream, address.unwrap_or(Address(0)), depends)?

@@ -84,7 +84,7 @@ pub(super) fn position_that_fails_with(
 ) -> Option<Position> {
     match depends.as_slice() {
         [] => Some(Position::START),
-        [(queue, position)] if *queue == stream.id() => Some(*position),
+        [(other, position)] if *other == stream.id() => Some(*position),
         _ => None,
     }
 }
@@ -99,7 +99,7 @@ pub(super) fn queue_failure_marker(
     let label = request.storage.label("access to", request.site);
     let (parts, pattern) = (SmallVec::new(), Bytes::from_elem(0, 1));
     let work = FillWork { loss: FailureKind::Contents, address, parts, pattern, depends, label };
-    let submitted = stream.queue().fill(Box::new(work));
+    let submitted = stream.raw().fill(Box::new(work));
     submitted.map_err(|error| request.call_error(stream.device_ref(), "handing out", &error))
 }
 

@@ -374,7 +374,7 @@ pub(in crate::transfer) fn ends_of(state: &ArrayState, marks: &Marks) -> Queued 
     let end = |mark: &Mark| {
         let stream = state.stream(mark.stream)?;
         let position = mark.end.position();
-        Some((stream.clone(), position.unwrap_or_else(|| stream.queue().reserve_position())))
+        Some((stream.clone(), position.unwrap_or_else(|| stream.raw().reserve_position())))
     };
     marks.iter().filter_map(end).collect()
 }

@@ -94,7 +94,7 @@ pub(super) fn queue_fill(
     let depends = Dependencies::new();
     let work = FillWork { loss, address, parts, pattern: value, depends, label };
     stream
-        .queue()
+        .raw()
         .fill(Box::new(work))
         .map_err(|error| request.write_error(stream, location, "filling", &error))
 }

@@ -136,7 +136,7 @@ pub(crate) fn read_newest(
     let label = || storage.label("get of", site);
     sync::assert_none_held();
     // A failure of the work that wrote the element has raised the epoch by now.
-    let is_read = copy.stream.queue().read(from, value, &label) && failure::epoch() == copy.epoch;
+    let is_read = copy.stream.raw().read(from, value, &label) && failure::epoch() == copy.epoch;
     if is_read {
         copy.count_read(len_bytes);
     }

@@ -312,7 +312,7 @@ pub(in crate::transfer) fn start(
         return Ok(Copying::Declined);
     }
     let begun = stream.begin_timing();
-    let copying = stream.queue().copy(work(), maker)?;
+    let copying = stream.raw().copy(work(), maker)?;
     stream.end_timing(begun, copying.position());
     Ok(copying)
 }
@@ -372,7 +372,7 @@ impl Request<'_> {
         let marks = self.conflicts_of_write(state, stream, location, regions);
         self.make_wait(state, stream, &marks)?;
         let begun = stream.begin_timing();
-        let filled = stream.queue().fill(Box::new(work));
+        let filled = stream.raw().fill(Box::new(work));
         let position = filled.map_err(|error| self.stale_copy_error(stream, &error))?;
         stream.end_timing(begun, position);
         Ok(position)

@@ -36,7 +36,7 @@ pub(in crate::transfer) fn upload_small<'a>(
         return Ok(None);
     }
     let backend = stream.device_ref().backend();
-    let Some(staged) = backend.allocate_staging(stream.queue(), len_bytes) else {
+    let Some(staged) = backend.allocate_staging(stream.raw(), len_bytes) else {
         return Ok(None);
     };
     let from = storage.host_base();
@@ -81,7 +81,7 @@ fn queue<'a>(
     state.forget_padding();
     let label = request.storage.label("upload of", request.site);
     let begun = stream.begin_timing();
-    let submitted = stream.queue().write(staged, address, &label);
+    let submitted = stream.raw().write(staged, address, &label);
     let position = submitted.map_err(|error| request.copy_error(stream, &error))?;
     stream.end_timing(begun, position);
     let since = all_stale_since(&state, location, request.storage.memory_order());

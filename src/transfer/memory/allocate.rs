@@ -73,7 +73,7 @@ impl Request<'_> {
         let address = self.device_memory(stream)?;
         let mut state = self.storage.lock();
         // Other streams may use the memory only after its allocation.
-        let allocated = UseEnd::at(stream.queue().tail());
+        let allocated = UseEnd::at(stream.raw().tail());
         let mark = Mark::lossless(state.assign_key(stream), allocated);
         let copy = state.device_copy_mut(location);
         copy.set_address(Some(address));
@@ -89,7 +89,7 @@ impl Request<'_> {
         let device = stream.device_ref();
         let label = self.storage.label("memory for", self.site);
         let len_bytes = self.storage.memory_order().len_bytes();
-        let address = with_room(device, self, || stream.queue().allocate(len_bytes, &label));
+        let address = with_room(device, self, || stream.raw().allocate(len_bytes, &label));
         address.map_err(|error| self.allocation_error(device, &error))
     }
 
@@ -109,7 +109,7 @@ impl Request<'_> {
         len_bytes: u64,
     ) -> Result<Arc<dyn HostMemory>> {
         let backend = stream.device_ref().backend();
-        if let Some(staging) = backend.allocate_staging(stream.queue(), len_bytes) {
+        if let Some(staging) = backend.allocate_staging(stream.raw(), len_bytes) {
             return Ok(Arc::new(staging));
         }
         let pageable = usize::try_from(len_bytes).ok().and_then(HostBuffer::zeroed::<u8>);

@@ -67,7 +67,7 @@ pub(crate) fn prefetch_managed(
     }
     let acquired = acquire_on(request, stream, &mut Dependencies::new())?;
     let managed = ManagedRange { address: acquired.address, len_bytes: request.len_bytes() };
-    let position = stream.queue().prefetch(managed, to);
+    let position = stream.raw().prefetch(managed, to);
     let position =
         position.map_err(|error| request.call_error(stream.device_ref(), "prefetching", &error))?;
     mark(request, stream, acquired, UseEnd::at(position));

@@ -67,7 +67,7 @@ impl Request<'_> {
             depends: Dependencies::new(),
             label: self.storage.label(device::POISON, self.site),
         };
-        let position = stream.queue().fill(Box::new(work)).ok()?;
+        let position = stream.raw().fill(Box::new(work)).ok()?;
         let mark = Mark::lossless(state.assign_key(&stream), UseEnd::at(position));
         let extents = self.storage.memory_order().extents();
         state.record_use(location, extents, Some(region), access, mark);

@@ -230,10 +230,10 @@ impl WatchCore {
         };
         let Some((change, ends)) = first else { return false };
         for (stream, position) in ends {
-            let queue = stream.queue();
+            let raw = stream.raw();
             // The caller that waits gets the error of a refused poll.
-            let is_complete = || matches!(queue.poll(position), Ok(true));
-            if queue.completed() < position && !is_complete() {
+            let is_complete = || matches!(raw.poll(position), Ok(true));
+            if raw.completed() < position && !is_complete() {
                 return false;
             }
         }

@@ -50,7 +50,7 @@ impl InFlight {
     /// The end of the copies of a device that are not known to be complete; of the last device if
     /// all are.
     pub(super) fn first_pending(&self) -> Option<&(Stream, Position)> {
-        let is_pending = |(stream, end): &&(Stream, Position)| stream.queue().completed() < *end;
+        let is_pending = |(stream, end): &&(Stream, Position)| stream.raw().completed() < *end;
         self.ends().find(is_pending).or_else(|| self.queued.last())
     }
 }

@@ -12,9 +12,10 @@ use support::in_own_process;
 fn the_time_between_two_events_needs_timing_in_both() {
     in_own_process!(resident_stand_in::load(Settings::new()).expect("the stand-in driver loads"));
     let gpu = resident_gpu::open(DeviceKind::Cuda, 0).expect("it opens");
-    let queue = gpu.new_queue(None).expect("a stream");
-    let [timed, later] = [(); 2].map(|()| queue.record(EventTiming::Enabled).expect("an event"));
-    let [untimed, other] = [(); 2].map(|()| queue.record(EventTiming::Disabled).expect("an event"));
+    let stream = gpu.new_stream(None).expect("a stream");
+    let [timed, later] = [(); 2].map(|()| stream.record(EventTiming::Enabled).expect("an event"));
+    let [untimed, other] =
+        [(); 2].map(|()| stream.record(EventTiming::Disabled).expect("an event"));
     other.synchronize().expect("alive");
     for (event, earlier) in [(&timed, &untimed), (&untimed, &timed), (&other, &untimed)] {
         let refused = event.elapsed_since(&**earlier).expect_err("one has no timing").to_string();

@@ -14,7 +14,7 @@ use std::fmt;
 use crate::call_site::CallSite;
 pub use inquiry::{InquiriesBefore, Inquiry};
 pub use table::kept;
-pub use table::record_queue_death;
+pub use table::record_stream_death;
 pub use table::{
     at, count, epoch, first_between, forget, is_forgetting_due, postpone_forgetting, record,
 };

@@ -1,4 +1,4 @@
-//! The table of the failures of queued work, by queue and position.
+//! The table of the failures of queued work, by stream and position.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::FailureRecord;
 use crate::sync::{BackendGuard, BackendLock};
-use crate::{Position, QueueId};
+use crate::{Position, StreamId};
 
 /// The number of failures of queued work so far in this process.
 #[inline]
@@ -17,11 +17,11 @@ pub fn epoch() -> u64 {
 }
 
 /// Records a failure. A backend calls this before it marks the position as completed.
-pub fn record(queue: QueueId, position: Position, record: Arc<FailureRecord>) {
+pub fn record(stream: StreamId, position: Position, record: Arc<FailureRecord>) {
     let mut table = table();
     let known = table.get_or_insert_default();
-    if known.single.entry(queue).or_default().insert(position, record).is_none() {
-        known.recorded.push_back((queue, position));
+    if known.single.entry(stream).or_default().insert(position, record).is_none() {
+        known.recorded.push_back((stream, position));
     }
     if known.recorded.len() >= known.forget_at.max(KEPT_MIN) {
         FORGETTING_IS_DUE.store(true, Ordering::Relaxed);
@@ -41,14 +41,14 @@ pub fn is_forgetting_due() -> bool {
     FORGETTING_IS_DUE.load(Ordering::Relaxed)
 }
 
-/// The number of failures recorded so far, without dead queues.
+/// The number of failures recorded so far, without dead streams.
 pub fn count() -> u64 {
     table().as_ref().map_or(0, |known| known.forgotten + known.recorded.len() as u64)
 }
 
 /// Removes the records of the first `count` failures, except those for which `is_kept` is true. The
 /// next removal is due when the number of records has doubled, and is at least `next_min`.
-pub fn forget(count: u64, is_kept: impl Fn(QueueId, Position) -> bool, next_min: usize) {
+pub fn forget(count: u64, is_kept: impl Fn(StreamId, Position) -> bool, next_min: usize) {
     if let Some(known) = table().as_mut() {
         known.forget(count, is_kept);
         known.postpone(next_min.max(2 * known.recorded.len()));
@@ -62,29 +62,29 @@ pub fn postpone_forgetting() {
     }
 }
 
-/// Records that the device of `queue` is dead: every position past `after` has failed, including
+/// Records that the device of `stream` is dead: every position past `after` has failed, including
 /// future positions. The first of these positions counts as failed itself, and later ones as failed
-/// because of it. Later calls for the same queue change nothing.
-pub fn record_queue_death(queue: QueueId, after: Position, first: FailureRecord) {
+/// because of it. Later calls for the same stream change nothing.
+pub fn record_stream_death(stream: StreamId, after: Position, first: FailureRecord) {
     let inherited = Arc::new(FailureRecord { inherited: true, ..first.clone() });
-    let dead = DeadQueue { after, first: Arc::new(first), inherited };
+    let dead = DeadStream { after, first: Arc::new(first), inherited };
     let mut table = table();
-    table.get_or_insert_default().dead_queues.entry(queue).or_insert(dead);
+    table.get_or_insert_default().dead_streams.entry(stream).or_insert(dead);
     EPOCH.fetch_add(1, Ordering::Release);
 }
 
 /// The failure of the work at `position`, if it failed.
-pub fn at(queue: QueueId, position: Position) -> Option<Arc<FailureRecord>> {
-    if epoch() == 0 { None } else { table().as_ref()?.at(queue, position) }
+pub fn at(stream: StreamId, position: Position) -> Option<Arc<FailureRecord>> {
+    if epoch() == 0 { None } else { table().as_ref()?.at(stream, position) }
 }
 
-/// The first failure in `queue` at a position past `after` and at most `upto`.
+/// The first failure in `stream` at a position past `after` and at most `upto`.
 pub fn first_between(
-    queue: QueueId,
+    stream: StreamId,
     after: Position,
     upto: Position,
 ) -> Option<(Position, Arc<FailureRecord>)> {
-    if epoch() == 0 { None } else { table().as_ref()?.first_between(queue, after, upto) }
+    if epoch() == 0 { None } else { table().as_ref()?.first_between(stream, after, upto) }
 }
 
 static EPOCH: AtomicU64 = AtomicU64::new(0);
@@ -101,20 +101,20 @@ fn table() -> BackendGuard<'static, Option<Table>> {
 #[derive(Default)]
 struct Table {
     /// Failures of single operations.
-    single: HashMap<QueueId, BTreeMap<Position, Arc<FailureRecord>>>,
-    /// The queues that had work in flight when their device was lost. Nothing adds more: a lost
+    single: HashMap<StreamId, BTreeMap<Position, Arc<FailureRecord>>>,
+    /// The streams that had work in flight when their device was lost. Nothing adds more: a lost
     /// device accepts no work until the process ends.
-    dead_queues: HashMap<QueueId, DeadQueue>,
+    dead_streams: HashMap<StreamId, DeadStream>,
     /// The keys of `single`, in the order in which they were recorded.
-    recorded: VecDeque<(QueueId, Position)>,
+    recorded: VecDeque<(StreamId, Position)>,
     /// The number of records that were removed.
     forgotten: u64,
     /// With this many records, the next removal is due.
     forget_at: usize,
 }
 
-/// The failures of all work past a position of a queue, whose device was lost.
-struct DeadQueue {
+/// The failures of all work past a position of a stream, whose device was lost.
+struct DeadStream {
     after: Position,
     /// The failure of the first position past `after`, which failed itself.
     first: Arc<FailureRecord>,
@@ -123,22 +123,22 @@ struct DeadQueue {
 }
 
 impl Table {
-    fn forget(&mut self, count: u64, is_kept: impl Fn(QueueId, Position) -> bool) {
+    fn forget(&mut self, count: u64, is_kept: impl Fn(StreamId, Position) -> bool) {
         let old = usize::try_from(count.saturating_sub(self.forgotten)).unwrap_or(usize::MAX);
         let newer = self.recorded.split_off(old.min(self.recorded.len()));
-        for (queue, position) in std::mem::replace(&mut self.recorded, newer) {
-            if is_kept(queue, position) {
+        for (stream, position) in std::mem::replace(&mut self.recorded, newer) {
+            if is_kept(stream, position) {
                 // As if it had just been recorded: the next removal examines it again.
-                self.recorded.push_back((queue, position));
+                self.recorded.push_back((stream, position));
             } else {
-                self.remove(queue, position);
+                self.remove(stream, position);
             }
         }
     }
 
-    fn remove(&mut self, queue: QueueId, position: Position) {
+    fn remove(&mut self, stream: StreamId, position: Position) {
         self.forgotten += 1;
-        if let Entry::Occupied(mut failed) = self.single.entry(queue) {
+        if let Entry::Occupied(mut failed) = self.single.entry(stream) {
             failed.get_mut().remove(&position);
             if failed.get().is_empty() {
                 failed.remove();
@@ -151,11 +151,11 @@ impl Table {
         FORGETTING_IS_DUE.store(false, Ordering::Relaxed);
     }
 
-    fn at(&self, queue: QueueId, position: Position) -> Option<Arc<FailureRecord>> {
-        if let Some(record) = self.single.get(&queue).and_then(|failed| failed.get(&position)) {
+    fn at(&self, stream: StreamId, position: Position) -> Option<Arc<FailureRecord>> {
+        if let Some(record) = self.single.get(&stream).and_then(|failed| failed.get(&position)) {
             return Some(Arc::clone(record));
         }
-        let dead = self.dead_queues.get(&queue)?;
+        let dead = self.dead_streams.get(&stream)?;
         match position.0.checked_sub(dead.after.0)? {
             0 => None,
             1 => Some(Arc::clone(&dead.first)),
@@ -165,18 +165,18 @@ impl Table {
 
     fn first_between(
         &self,
-        queue: QueueId,
+        stream: StreamId,
         after: Position,
         upto: Position,
     ) -> Option<(Position, Arc<FailureRecord>)> {
         let behind = |failed: &BTreeMap<Position, Arc<FailureRecord>>| {
             failed.range((Bound::Excluded(after), Bound::Unbounded)).next().map(|(first, _)| *first)
         };
-        let single = self.single.get(&queue).and_then(behind);
-        let dead = self.dead_queues.get(&queue);
+        let single = self.single.get(&stream).and_then(behind);
+        let dead = self.dead_streams.get(&stream);
         let dead = dead.map(|dead| Position(dead.after.max(after).0 + 1));
         let first = single.into_iter().chain(dead).min().filter(|first| *first <= upto)?;
-        self.at(queue, first).map(|record| (first, record))
+        self.at(stream, first).map(|record| (first, record))
     }
 }
 
@@ -184,7 +184,7 @@ impl Table {
 mod tests {
     use super::super::FailureKind;
     use super::{
-        FailureRecord, Position, QueueId, Table, at, first_between, record, record_queue_death,
+        FailureRecord, Position, StreamId, Table, at, first_between, record, record_stream_death,
     };
 
     fn failed(operation: &str) -> FailureRecord {
@@ -199,15 +199,15 @@ mod tests {
 
     #[test]
     fn old_records_are_removed_unless_they_are_kept() {
-        let (mut table, queue) = (Table::default(), QueueId::next());
+        let (mut table, stream) = (Table::default(), StreamId::next());
         for position in 1..=6 {
-            let positions = table.single.entry(queue).or_default();
+            let positions = table.single.entry(stream).or_default();
             positions.insert(Position(position), failed("single").into());
-            table.recorded.push_back((queue, Position(position)));
+            table.recorded.push_back((stream, Position(position)));
         }
         table.forget(4, |_, position| position == Position(2));
         let left = |table: &Table| {
-            (1..=6).filter(|at| table.at(queue, Position(*at)).is_some()).collect::<Vec<_>>()
+            (1..=6).filter(|at| table.at(stream, Position(*at)).is_some()).collect::<Vec<_>>()
         };
         assert_eq!((left(&table), table.forgotten), (vec![2, 5, 6], 3));
         // 5 is the fourth of the failures so far; 2 now counts as the sixth.
@@ -218,22 +218,23 @@ mod tests {
     }
 
     #[test]
-    fn a_dead_queue_fails_after_the_first_recorded_position() {
-        let queue = QueueId::next();
-        record(queue, Position(2), failed("single").into());
-        record_queue_death(queue, Position(4), failed("rest"));
-        record_queue_death(queue, Position(9), failed("again"));
+    fn a_dead_stream_fails_after_the_first_recorded_position() {
+        let stream = StreamId::next();
+        record(stream, Position(2), failed("single").into());
+        record_stream_death(stream, Position(4), failed("rest"));
+        record_stream_death(stream, Position(9), failed("again"));
         let seen = |position| {
-            at(queue, Position(position)).map(|record| (record.operation.clone(), record.inherited))
+            at(stream, Position(position))
+                .map(|record| (record.operation.clone(), record.inherited))
         };
         assert_eq!((seen(2), seen(3), seen(4)), (Some(("single".to_owned(), false)), None, None));
         assert_eq!((seen(5), seen(6), seen(10)), {
             let rest = |inherited| Some(("rest".to_owned(), inherited));
             (rest(false), rest(true), rest(true))
         });
-        assert!(at(QueueId::next(), Position(5)).is_none());
+        assert!(at(StreamId::next(), Position(5)).is_none());
         let first = |after, upto| {
-            first_between(queue, Position(after), Position(upto)).map(|(position, _)| position.0)
+            first_between(stream, Position(after), Position(upto)).map(|(position, _)| position.0)
         };
         assert_eq!(
             (first(0, 9), first(2, 9), first(2, 4), first(5, 9)),

@@ -25,15 +25,15 @@ static LISTENERS: AtomicUsize = AtomicUsize::new(0);
 
 static RUNS: Mutex<KeptRuns> = Mutex::new(KeptRuns::new());
 
-/// The latest runs, and their queues in the order in which they were added.
+/// The latest runs, and their streams in the order in which they were added.
 struct KeptRuns {
     runs: Runs,
-    queues: VecDeque<u64>,
+    stream_ids: VecDeque<u64>,
 }
 
 impl KeptRuns {
     const fn new() -> Self {
-        Self { runs: Runs::new(), queues: VecDeque::new() }
+        Self { runs: Runs::new(), stream_ids: VecDeque::new() }
     }
 }
 
@@ -132,13 +132,13 @@ pub fn now_ns() -> u64 {
 
 /// Runs an operation of a device, and records when.
 #[inline]
-pub fn timed<T>(queue: u64, position: u64, run: impl FnOnce() -> T) -> T {
+pub fn timed<T>(stream_id: u64, position: u64, run: impl FnOnce() -> T) -> T {
     if !is_on() {
         return run();
     }
     let started_ns = now_ns();
     let outcome = run();
-    add_run(Run { queue, position, started_ns, finished_ns: now_ns() });
+    add_run(Run { stream_id, position, started_ns, finished_ns: now_ns() });
     outcome
 }
 
@@ -146,12 +146,12 @@ pub fn timed<T>(queue: u64, position: u64, run: impl FnOnce() -> T) -> T {
 #[cold]
 pub fn add_run(run: Run) {
     let mut kept = RUNS.lock();
-    if kept.queues.len() == RUNS_KEPT
-        && let Some(oldest) = kept.queues.pop_front()
+    if kept.stream_ids.len() == RUNS_KEPT
+        && let Some(oldest) = kept.stream_ids.pop_front()
     {
         kept.runs.remove_first(oldest);
     }
-    kept.queues.push_back(run.queue);
+    kept.stream_ids.push_back(run.stream_id);
     kept.runs.add(run);
 }
 
@@ -160,12 +160,12 @@ pub fn runs_since(time_ns: u64) -> Runs {
     RUNS.lock().runs.since(time_ns)
 }
 
-/// The latest runs of some operations: of each queue, the positions from one to another.
+/// The latest runs of some operations: of each stream, the positions from one to another.
 pub fn runs_of(ranges: impl IntoIterator<Item = (u64, (u64, u64))>) -> Runs {
     let mut wanted = Runs::new();
     let kept = RUNS.lock();
-    for (queue, (first, last)) in ranges {
-        kept.runs.copy_range(queue, first..=last, &mut wanted);
+    for (stream_id, (first, last)) in ranges {
+        kept.runs.copy_range(stream_id, first..=last, &mut wanted);
     }
     wanted
 }

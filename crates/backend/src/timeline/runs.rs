@@ -6,27 +6,27 @@ use std::ops::RangeInclusive;
 /// One operation that a device has run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Run {
-    /// The number of the stream's queue.
-    pub queue: u64,
+    /// The stream's number in the process.
+    pub stream_id: u64,
     pub position: u64,
     pub started_ns: u64,
     pub finished_ns: u64,
 }
 
-/// Runs, which are found by queue and position. A queue runs its operations in order, so they are
+/// Runs, which are found by stream and position. A stream runs its operations in order, so they are
 /// added in the order of their positions, but for few.
 #[derive(Clone, Debug, Default)]
 pub struct Runs {
-    by_queue: BTreeMap<u64, VecDeque<Run>>,
+    by_stream: BTreeMap<u64, VecDeque<Run>>,
 }
 
 impl Runs {
     pub(super) const fn new() -> Self {
-        Self { by_queue: BTreeMap::new() }
+        Self { by_stream: BTreeMap::new() }
     }
 
     pub(super) fn add(&mut self, run: Run) {
-        let runs = self.by_queue.entry(run.queue).or_default();
+        let runs = self.by_stream.entry(run.stream_id).or_default();
         match runs.back() {
             Some(last) if last.position >= run.position => {
                 let index = runs.partition_point(|known| known.position < run.position);
@@ -36,12 +36,12 @@ impl Runs {
         }
     }
 
-    /// Removes the run of a queue that has the least position.
-    pub(super) fn remove_first(&mut self, queue: u64) {
-        if let Some(runs) = self.by_queue.get_mut(&queue) {
+    /// Removes the run of a stream that has the least position.
+    pub(super) fn remove_first(&mut self, stream_id: u64) {
+        if let Some(runs) = self.by_stream.get_mut(&stream_id) {
             runs.pop_front();
             if runs.is_empty() {
-                self.by_queue.remove(&queue);
+                self.by_stream.remove(&stream_id);
             }
         }
     }
@@ -52,23 +52,23 @@ impl Runs {
             let first = runs.partition_point(|run| run.finished_ns < time_ns);
             runs.range(first..).copied().collect()
         };
-        let by_queue = self.by_queue.iter().map(|(queue, runs)| (*queue, later(runs)));
-        Self { by_queue: by_queue.collect() }
+        let by_stream = self.by_stream.iter().map(|(stream_id, runs)| (*stream_id, later(runs)));
+        Self { by_stream: by_stream.collect() }
     }
 
-    /// Those of a queue whose positions are in a range.
-    pub(super) fn copy_range(&self, queue: u64, positions: RangeInclusive<u64>, to: &mut Self) {
-        let Some(runs) = self.by_queue.get(&queue) else { return };
+    /// Those of a stream whose positions are in a range.
+    pub(super) fn copy_range(&self, stream_id: u64, positions: RangeInclusive<u64>, to: &mut Self) {
+        let Some(runs) = self.by_stream.get(&stream_id) else { return };
         let begin = runs.partition_point(|run| run.position < *positions.start());
         let end = runs.partition_point(|run| run.position <= *positions.end());
-        to.by_queue.insert(queue, runs.range(begin..end).copied().collect());
+        to.by_stream.insert(stream_id, runs.range(begin..end).copied().collect());
     }
 
     /// When the device began an operation and finished it, if that is known.
     #[must_use]
-    pub fn get(&self, queue: u64, position: u64) -> Option<(u64, u64)> {
-        let runs = self.by_queue.get(&queue)?;
-        // Most queues have a run at every position.
+    pub fn get(&self, stream_id: u64, position: u64) -> Option<(u64, u64)> {
+        let runs = self.by_stream.get(&stream_id)?;
+        // Most streams have a run at every position.
         let distance = position.checked_sub(runs.front()?.position)?;
         let guess = runs.get(usize::try_from(distance).ok()?);
         let run = match guess {
@@ -90,7 +90,7 @@ mod tests {
         let mut runs = Runs::new();
         for position in positions {
             let (started_ns, finished_ns) = (10 * position, 10 * position + 5);
-            runs.add(Run { queue: 1, position, started_ns, finished_ns });
+            runs.add(Run { stream_id: 1, position, started_ns, finished_ns });
         }
         runs
     }
@@ -117,6 +117,6 @@ mod tests {
         assert_eq!([19, 20, 30, 31].map(has), [false, true, true, false]);
         let mut fewer = all;
         (0..100).for_each(|_| fewer.remove_first(1));
-        assert!(fewer.by_queue.is_empty());
+        assert!(fewer.by_stream.is_empty());
     }
 }

@@ -18,7 +18,7 @@ use resident_backend::panic_message::panic_message;
 use resident_backend::sync;
 use resident_backend::{
     Address, CopyWork, FailureKind, FailureRecord, KernelCode, LaunchWork, Memory, Position,
-    QueueId, Work, failure,
+    StreamId, Work, failure,
 };
 
 /// The modelled time of a launch, a fill or a copy inside one device, regardless of its size.
@@ -163,7 +163,7 @@ pub(crate) struct Description<'a> {
     /// The source line that queued the operation.
     pub site: Option<CallSite>,
     /// The work that this operation depends on. If any of it failed, the operation does not run.
-    pub depends: &'a [(QueueId, Position)],
+    pub depends: &'a [(StreamId, Position)],
     failure_kind: FailureKind,
 }
 
@@ -171,7 +171,7 @@ impl<'a> Description<'a> {
     pub(super) fn of_launch(
         code: &'a KernelCode,
         site: CallSite,
-        depends: &'a [(QueueId, Position)],
+        depends: &'a [(StreamId, Position)],
     ) -> Self {
         let failure_kind = FailureKind::Contents;
         Self { label: code.name(), is_kernel: true, site: Some(site), depends, failure_kind }
@@ -198,7 +198,8 @@ impl Description<'_> {
     pub(super) fn check_runnable(&self, fault: Option<u64>) -> Result<(), FailureRecord> {
         if failure::epoch() != 0 {
             let mut roots = self.depends.iter();
-            if let Some(root) = roots.find_map(|(queue, position)| failure::at(*queue, *position)) {
+            if let Some(root) = roots.find_map(|(stream, position)| failure::at(*stream, *position))
+            {
                 let kind = root.kind.max(self.failure_kind);
                 return Err(FailureRecord { kind, inherited: true, ..root.as_ref().clone() });
             }

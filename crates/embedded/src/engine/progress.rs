@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar};
 
 use resident_backend::sync::{BackendGuard, BackendLock};
-use resident_backend::{Position, QueueId, TaskWaker, Tasks, WaitingTasks};
+use resident_backend::{Position, StreamId, TaskWaker, Tasks, WaitingTasks};
 
 /// The number of checks before a thread sleeps: a few microseconds, since there may be few cores.
 const SPINS: u32 = 200;
@@ -18,7 +18,7 @@ const SPINS: u32 = 200;
 /// The completed position of one stream.
 #[derive(Debug)]
 pub(crate) struct StreamProgress {
-    id: QueueId,
+    id: StreamId,
     completed: AtomicU64,
     /// The position of the last operation that ran. This operation no longer accesses memory, but
     /// may not have been dropped yet.
@@ -31,7 +31,7 @@ pub(crate) struct StreamProgress {
 
 impl StreamProgress {
     /// Nothing has completed.
-    pub(crate) fn new(id: QueueId) -> Self {
+    pub(crate) fn new(id: StreamId) -> Self {
         Self {
             id,
             completed: AtomicU64::new(0),
@@ -42,8 +42,8 @@ impl StreamProgress {
         }
     }
 
-    /// The queue of this stream.
-    pub(crate) fn id(&self) -> QueueId {
+    /// The stream's number.
+    pub(crate) fn id(&self) -> StreamId {
         self.id
     }
 

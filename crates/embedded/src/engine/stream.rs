@@ -18,7 +18,7 @@ use resident_backend::scope::{self, BodyScope};
 use resident_backend::sync::{BackendGuard, BackendLock};
 use resident_backend::timeline;
 use resident_backend::{
-    BackendError, FailureRecord, LaunchCall, Position, QueueId, Tasks, failure,
+    BackendError, FailureRecord, LaunchCall, Position, StreamId, Tasks, failure,
 };
 
 /// One in-order stream.
@@ -88,7 +88,7 @@ impl EmbeddedStream {
         Self {
             number,
             device,
-            progress: Arc::new(StreamProgress::new(QueueId::next())),
+            progress: Arc::new(StreamProgress::new(StreamId::next())),
             scheduler,
             submitted: AtomicU64::new(0),
             last_free: AtomicU64::new(0),

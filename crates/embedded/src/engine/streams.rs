@@ -13,7 +13,7 @@ use resident_backend::{BackendError, scope};
 /// A device with fewer streams than this is not searched for dropped ones.
 const SWEEP_AT_MIN: usize = 16;
 
-/// The streams of one device. Device, queue and event handles hold it, and it keeps their
+/// The streams of one device. Handles of the device, streams and events hold it, and it keeps their
 /// simulation alive.
 #[derive(Debug, Default)]
 pub(crate) struct Streams {

@@ -16,7 +16,7 @@ use super::vector_clock::VectorClock;
 use super::written::ByteSet;
 use crate::engine::StreamProgress;
 use resident_backend::sync::{BackendGuard, BackendLock};
-use resident_backend::{Address, Dependencies, Footprint, Position, QueueId, failure};
+use resident_backend::{Address, Dependencies, Footprint, Position, StreamId, failure};
 
 /// The number of freed blocks whose labels are kept, so that a hazard can name the block if it is
 /// used after its free.
@@ -60,7 +60,7 @@ struct BlockHistory {
 /// One access by a pending operation.
 #[derive(Debug)]
 struct PendingAccess {
-    queue: Arc<StreamProgress>,
+    stream: Arc<StreamProgress>,
     position: Position,
     operation: HazardOperation,
     footprint: Footprint,
@@ -70,10 +70,10 @@ struct PendingAccess {
 /// An operation that is submitted. It can access its arrays in different ways.
 #[derive(Debug)]
 pub(crate) struct Submission<'a> {
-    pub queue: &'a Arc<StreamProgress>,
+    pub stream: &'a Arc<StreamProgress>,
     pub position: Position,
     pub operation: HazardOperation,
-    pub depends: &'a [(QueueId, Position)],
+    pub depends: &'a [(StreamId, Position)],
     /// What happens before the operation.
     pub clock: &'a VectorClock,
 }
@@ -268,7 +268,7 @@ impl BlockHistory {
     /// Adds an access of an operation that will run.
     fn add_pending(&mut self, submission: &Submission<'_>, kind: AccessKind, footprint: Footprint) {
         self.pending.push(PendingAccess {
-            queue: Arc::clone(submission.queue),
+            stream: Arc::clone(submission.stream),
             position: submission.position,
             operation: submission.operation_that(kind.touch()),
             footprint,
@@ -293,11 +293,11 @@ impl BlockHistory {
         footprint: &Footprint,
     ) -> Vec<(HazardOperation, Range<u64>)> {
         self.pending.retain(|earlier| {
-            !earlier.queue.has_run(earlier.position) && !has_failed_dependency(&earlier.depends)
+            !earlier.stream.has_run(earlier.position) && !has_failed_dependency(&earlier.depends)
         });
         let happens_before = |earlier: &PendingAccess| {
-            let queue = earlier.queue.id();
-            queue == submission.queue.id() || submission.clock.includes(queue, earlier.position)
+            let stream = earlier.stream.id();
+            stream == submission.stream.id() || submission.clock.includes(stream, earlier.position)
         };
         let both_read = |earlier: &PendingAccess| {
             earlier.operation.touch == Touch::Reads && kind.touch() == Touch::Reads
@@ -322,8 +322,8 @@ impl Submission<'_> {
 
 /// Whether the operation will not run because work that it depends on failed. Such an operation is
 /// not checked for conflicts, because the library may have reused its bytes already.
-fn has_failed_dependency(depends: &[(QueueId, Position)]) -> bool {
-    depends.iter().any(|(queue, position)| failure::at(*queue, *position).is_some())
+fn has_failed_dependency(depends: &[(StreamId, Position)]) -> bool {
+    depends.iter().any(|(stream, position)| failure::at(*stream, *position).is_some())
 }
 
 /// The range from the first to the last byte, saturating at 64 bits.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::engine::StreamProgress;
-use resident_backend::{Position, QueueId};
+use resident_backend::{Position, StreamId};
 
 /// For each stream, the last position that happens before a given operation or event. Positions
 /// whose work has run may be left out.
@@ -19,16 +19,16 @@ use resident_backend::{Position, QueueId};
 pub(crate) struct VectorClock(SmallVec<[(Arc<StreamProgress>, Position); 4]>);
 
 impl VectorClock {
-    /// Whether `position` of `queue` happens before the clock's operation or event.
-    pub(super) fn includes(&self, queue: QueueId, position: Position) -> bool {
-        self.0.iter().any(|(progress, upto)| progress.id() == queue && *upto >= position)
+    /// Whether `position` of `stream` happens before the clock's operation or event.
+    pub(super) fn includes(&self, stream: StreamId, position: Position) -> bool {
+        self.0.iter().any(|(progress, upto)| progress.id() == stream && *upto >= position)
     }
 
-    /// Adds all positions of `queue` up to `position`.
-    pub(crate) fn add(&mut self, queue: &Arc<StreamProgress>, position: Position) {
-        match self.0.iter_mut().find(|(progress, _)| progress.id() == queue.id()) {
+    /// Adds all positions of `stream` up to `position`.
+    pub(crate) fn add(&mut self, stream: &Arc<StreamProgress>, position: Position) {
+        match self.0.iter_mut().find(|(progress, _)| progress.id() == stream.id()) {
             Some((_, upto)) => *upto = position.max(*upto),
-            None => self.0.push((Arc::clone(queue), position)),
+            None => self.0.push((Arc::clone(stream), position)),
         }
     }
 

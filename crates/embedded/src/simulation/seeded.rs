@@ -1,7 +1,7 @@
 //! The simulation: a scheduler of seeded devices. Their operations run only on threads that wait or
 //! poll, one at a time, in an order that the seed determines.
 //!
-//! Handles (devices, queues, events) own the simulation, and the simulation owns its streams.
+//! Handles (devices, streams, events) own the simulation, and the simulation owns its streams.
 //! Streams own neither handles nor the simulation. So a simulation ends when its last handle drops,
 //! and drops the work that no thread has waited for.
 

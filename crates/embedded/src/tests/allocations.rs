@@ -15,7 +15,7 @@ static COUNTING: counted::Counting = counted::Counting;
 #[test]
 fn a_launch_in_the_steady_state_allocates_nothing_on_either_side() {
     const BATCH: usize = 32;
-    let queue = queue_of(&EmbeddedDevice::plain());
+    let stream = queue_of(&EmbeddedDevice::plain());
     let on_worker = Arc::new(AtomicU64::new(0));
     let seen = Arc::clone(&on_worker);
     let main = thread::current().id();
@@ -25,10 +25,10 @@ fn a_launch_in_the_steady_state_allocates_nothing_on_either_side() {
         }
     });
     let arrays: Vec<_> =
-        (0..4).map(|_| (allocate(&queue, 64).unwrap(), 64, Access::Overwrite)).collect();
+        (0..4).map(|_| (allocate(&stream, 64).unwrap(), 64, Access::Overwrite)).collect();
     let submit_batch = || {
         for _ in 0..BATCH {
-            queue.launched(&count, &arrays);
+            stream.launched(&count, &arrays);
         }
     };
     // The worker swaps two buffers whenever it takes the queued operations. While a gate blocks the
@@ -36,15 +36,15 @@ fn a_launch_in_the_steady_state_allocates_nothing_on_either_side() {
     // while the other buffer is filled. Then both buffers have their final capacity. Meanwhile this
     // thread polls, because a thread that waits runs operations itself, without a swap.
     let finish_on_worker = || {
-        while !queue.poll(queue.tail()).unwrap() {
+        while !stream.poll(stream.tail()).unwrap() {
             thread::yield_now();
         }
     };
     for _ in 0..2 {
-        queue.launched(&count, &arrays);
+        stream.launched(&count, &arrays);
         finish_on_worker();
         let (entered, open, gate) = entered_gate();
-        queue.launched(&gate, &[]);
+        stream.launched(&gate, &[]);
         entered.recv().unwrap();
         submit_batch();
         drop(open);
@@ -53,7 +53,7 @@ fn a_launch_in_the_steady_state_allocates_nothing_on_either_side() {
     let (here, there) = (counted::of_this_thread(), on_worker.load(Ordering::SeqCst));
     for round in 0..50 {
         submit_batch();
-        if round % 2 == 0 { finish(&queue) } else { finish_on_worker() }
+        if round % 2 == 0 { finish(&stream) } else { finish_on_worker() }
     }
     assert_eq!(
         (counted::of_this_thread() - here, on_worker.load(Ordering::SeqCst) - there),

@@ -10,7 +10,7 @@ use super::fixtures::{
 };
 use crate::{EmbeddedDevice, Emulation};
 use resident_backend::{
-    BackendErrorKind, CopyBox, FailureKind, Footprint, Memory, Queue, Work, failure,
+    BackendErrorKind, CopyBox, FailureKind, Footprint, Memory, RawStream, Work, failure,
 };
 
 const LEN_BYTES: u64 = 4096;
@@ -57,7 +57,7 @@ fn random_bytes(random: &mut Random) -> Vec<u8> {
 #[test]
 fn copies_in_all_directions_match_a_naive_loop() {
     for device in [EmbeddedDevice::plain(), EmbeddedDevice::emulated(Emulation::new())] {
-        let queue = queue_of(&device);
+        let stream = queue_of(&device);
         let rounds = if cfg!(miri) { 4 } else { 200 };
         for seed in 0..rounds {
             let random = &mut Random::new(seed);
@@ -67,7 +67,7 @@ fn copies_in_all_directions_match_a_naive_loop() {
             copy_slowly(&source, &mut expected, &part);
             for direction in 0..4 {
                 assert_eq!(
-                    copied(&queue, direction, &source, &destination, &part),
+                    copied(&stream, direction, &source, &destination, &part),
                     expected,
                     "direction {direction} of seed {seed}"
                 );
@@ -79,7 +79,7 @@ fn copies_in_all_directions_match_a_naive_loop() {
 /// Copies from host to device, device to host, device to device or host to host, and reads the
 /// destination back.
 fn copied(
-    queue: &Arc<dyn Queue>,
+    stream: &Arc<dyn RawStream>,
     direction: u32,
     source: &[u8],
     destination: &[u8],
@@ -88,9 +88,9 @@ fn copied(
     let (source_cells, destination_cells) =
         (HostBytes::new(source.to_vec()), HostBytes::new(destination.to_vec()));
     let (source_address, destination_address) =
-        (allocate(queue, LEN_BYTES).unwrap(), allocate(queue, LEN_BYTES).unwrap());
-    queue.queued(upload(&source_cells, source_address, LEN_BYTES));
-    queue.queued(upload(&destination_cells, destination_address, LEN_BYTES));
+        (allocate(stream, LEN_BYTES).unwrap(), allocate(stream, LEN_BYTES).unwrap());
+    stream.queued(upload(&source_cells, source_address, LEN_BYTES));
+    stream.queued(upload(&destination_cells, destination_address, LEN_BYTES));
     let host = |cells: &Arc<HostBytes>| Memory::Host(Arc::<HostBytes>::clone(cells));
     let from = if direction.is_multiple_of(2) {
         host(&source_cells)
@@ -99,93 +99,93 @@ fn copied(
     };
     let to =
         if direction < 2 { Memory::Device(destination_address) } else { host(&destination_cells) };
-    queue.queued(copy("copy", from, to, part.clone()));
+    stream.queued(copy("copy", from, to, part.clone()));
     let result = if direction < 2 {
-        contents(queue, destination_address, LEN_BYTES)
+        contents(stream, destination_address, LEN_BYTES)
     } else {
-        host_contents(queue, &destination_cells)
+        host_contents(stream, &destination_cells)
     };
-    queue.free(source_address).unwrap();
-    queue.free(destination_address).unwrap();
+    stream.free(source_address).unwrap();
+    stream.free(destination_address).unwrap();
     result
 }
 
-fn host_contents(queue: &Arc<dyn Queue>, cells: &HostBytes) -> Vec<u8> {
-    finish(queue);
+fn host_contents(stream: &Arc<dyn RawStream>, cells: &HostBytes) -> Vec<u8> {
+    finish(stream);
     cells.bytes()
 }
 
 #[test]
 fn copies_between_devices_match_a_naive_loop() {
     let devices = [seeded(1), seeded(1)];
-    let queues = [queue_of(&devices[0]), queue_of(&devices[1])];
+    let streams = [queue_of(&devices[0]), queue_of(&devices[1])];
     let random = &mut Random::new(5);
     let (source, destination) = (random_bytes(random), random_bytes(random));
     let (from, to) =
-        (allocate(&queues[0], LEN_BYTES).unwrap(), allocate(&queues[1], LEN_BYTES).unwrap());
-    queues[0].queued(upload(&HostBytes::new(source.clone()), from, LEN_BYTES));
-    queues[1].queued(upload(&HostBytes::new(destination.clone()), to, LEN_BYTES));
+        (allocate(&streams[0], LEN_BYTES).unwrap(), allocate(&streams[1], LEN_BYTES).unwrap());
+    streams[0].queued(upload(&HostBytes::new(source.clone()), from, LEN_BYTES));
+    streams[1].queued(upload(&HostBytes::new(destination.clone()), to, LEN_BYTES));
     let part = random_part(random);
-    queues[1].follow(&queues[0]);
+    streams[1].follow(&streams[0]);
     let work = exchange(&devices[0], from, to, part.clone());
-    queues[1].queued(Work::Copy(work));
+    streams[1].queued(Work::Copy(work));
     let mut expected = destination;
     copy_slowly(&source, &mut expected, &part);
-    assert_eq!(contents(&queues[1], to, LEN_BYTES), expected);
+    assert_eq!(contents(&streams[1], to, LEN_BYTES), expected);
     assert!(devices.iter().all(|device| log_of(device).hazards().is_empty()));
 }
 
 #[test]
 fn a_copy_of_several_parts_copies_each() {
-    let queue = queue_of(&EmbeddedDevice::plain());
-    let address = allocate(&queue, 8).unwrap();
-    queue.queued(fill(address, contiguous(0, 8), &[0]));
+    let stream = queue_of(&EmbeddedDevice::plain());
+    let address = allocate(&stream, 8).unwrap();
+    stream.queued(fill(address, contiguous(0, 8), &[0]));
     let source = HostBytes::new(1..=8);
     let Work::Copy(mut work) = upload(&source, address, 2) else {
         unreachable!("an upload is a copy")
     };
     work.parts = smallvec![flat(2, 0, 6), flat(1, 7, 0)];
-    queue.queued(Work::Copy(work));
-    assert_eq!(contents(&queue, address, 8), [8, 0, 0, 0, 0, 0, 1, 2]);
+    stream.queued(Work::Copy(work));
+    assert_eq!(contents(&stream, address, 8), [8, 0, 0, 0, 0, 0, 1, 2]);
 }
 
 #[test]
 fn fills_repeat_the_pattern_in_each_run() {
-    let queue = queue_of(&EmbeddedDevice::plain());
+    let stream = queue_of(&EmbeddedDevice::plain());
     for pattern in [&[7_u8][..], &[1, 2], &[1, 2, 3], &[1, 2, 3, 4, 5, 6, 7, 8, 9]] {
         let run_bytes = pattern.len() as u64 * 3;
-        let address = allocate(&queue, LEN_BYTES).unwrap();
-        queue.queued(fill(address, contiguous(0, LEN_BYTES), &[0]));
+        let address = allocate(&stream, LEN_BYTES).unwrap();
+        stream.queued(fill(address, contiguous(0, LEN_BYTES), &[0]));
         let footprint = Footprint {
             offset_bytes: 5,
             run_bytes,
             axes: smallvec![(2, 1000), (3, run_bytes + 1)],
         };
-        queue.queued(fill(address, footprint, pattern));
+        stream.queued(fill(address, footprint, pattern));
         let mut expected = vec![0; LEN_BYTES as usize];
         for (row, column) in (0..2).flat_map(|row| (0..3).map(move |column| (row, column))) {
             let start = 5 + row * 1000 + column * (run_bytes as usize + 1);
             (0..run_bytes as usize)
                 .for_each(|byte| expected[start + byte] = pattern[byte % pattern.len()]);
         }
-        assert_eq!(contents(&queue, address, LEN_BYTES), expected, "pattern {pattern:?}");
+        assert_eq!(contents(&stream, address, LEN_BYTES), expected, "pattern {pattern:?}");
     }
 }
 
 #[test]
 fn a_large_fill_is_filled_to_the_end() {
-    let queue = queue_of(&EmbeddedDevice::plain());
-    let address = allocate(&queue, 99_999).unwrap();
-    queue.queued(fill(address, contiguous(0, 99_999), &[1, 2, 3]));
-    assert!(contents(&queue, address, 99_999).chunks(3).all(|chunk| chunk == [1, 2, 3]));
+    let stream = queue_of(&EmbeddedDevice::plain());
+    let address = allocate(&stream, 99_999).unwrap();
+    stream.queued(fill(address, contiguous(0, 99_999), &[1, 2, 3]));
+    assert!(contents(&stream, address, 99_999).chunks(3).all(|chunk| chunk == [1, 2, 3]));
 }
 
 #[test]
 fn work_out_of_range_is_refused_or_fails_and_touches_nothing() {
-    let queue = queue_of(&EmbeddedDevice::plain());
-    let address = allocate(&queue, 8).unwrap();
-    queue.queued(upload(&HostBytes::new(1..=8), address, 8));
-    let refused = queue.submit(upload(&HostBytes::new([0; 7]), address, 8)).unwrap_err();
+    let stream = queue_of(&EmbeddedDevice::plain());
+    let address = allocate(&stream, 8).unwrap();
+    stream.queued(upload(&HostBytes::new(1..=8), address, 8));
+    let refused = stream.submit(upload(&HostBytes::new([0; 7]), address, 8)).unwrap_err();
     assert!(
         matches!(refused.kind, BackendErrorKind::Driver { .. })
             && refused.detail.contains("host memory that has 7"),
@@ -193,38 +193,38 @@ fn work_out_of_range_is_refused_or_fails_and_touches_nothing() {
     );
     let overflowing = CopyBox { axes: smallvec![(u64::MAX, u64::MAX, 1)], ..flat(1, 0, 0) };
     let source = Memory::Host(HostBytes::new([0; 16]));
-    queue.submit(copy("huge", source, Memory::Device(address), overflowing)).unwrap_err();
-    let late = queue.queued(upload(&HostBytes::new([0; 16]), address, 9));
-    queue.queued(fill(address, contiguous(4, 6), &[0, 0]));
-    queue.submit(fill(address, contiguous(0, 3), &[0, 0])).unwrap_err();
-    queue.submit(fill(address, contiguous(0, 3), &[])).unwrap_err();
+    stream.submit(copy("huge", source, Memory::Device(address), overflowing)).unwrap_err();
+    let late = stream.queued(upload(&HostBytes::new([0; 16]), address, 9));
+    stream.queued(fill(address, contiguous(4, 6), &[0, 0]));
+    stream.submit(fill(address, contiguous(0, 3), &[0, 0])).unwrap_err();
+    stream.submit(fill(address, contiguous(0, 3), &[])).unwrap_err();
     let target = HostBytes::new([0; 16]);
-    let beyond = queue.queued(download(address, &target, 9));
-    assert_eq!(contents(&queue, address, 8), [1, 2, 3, 4, 5, 6, 7, 8]);
+    let beyond = stream.queued(download(address, &target, 9));
+    assert_eq!(contents(&stream, address, 8), [1, 2, 3, 4, 5, 6, 7, 8]);
     assert_eq!(target.bytes(), [0; 16]);
-    assert!(failure::at(queue.id(), beyond).is_some(), "the copy reads beyond the block");
-    let record = failure::at(queue.id(), late).expect("the copy leaves the block");
+    assert!(failure::at(stream.id(), beyond).is_some(), "the copy reads beyond the block");
+    let record = failure::at(stream.id(), late).expect("the copy leaves the block");
     assert_eq!(
         (record.kind, record.operation.as_str(), record.inherited),
         (FailureKind::Copy, "upload", false)
     );
     assert!(
-        failure::at(queue.id(), resident_backend::Position(late.0 + 1)).is_some(),
+        failure::at(stream.id(), resident_backend::Position(late.0 + 1)).is_some(),
         "the fill leaves the block"
     );
 }
 
 #[test]
 fn empty_parts_are_in_range_everywhere() {
-    let queue = queue_of(&EmbeddedDevice::plain());
-    let address = allocate(&queue, 8).unwrap();
+    let stream = queue_of(&EmbeddedDevice::plain());
+    let address = allocate(&stream, 8).unwrap();
     let nothing = CopyBox { axes: smallvec![(0, 8, 8), (4, 2, 2)], ..flat(1, 100, 100) };
-    let position = queue.queued(copy(
+    let position = stream.queued(copy(
         "nothing",
         Memory::Host(HostBytes::new([1; 4])),
         Memory::Device(address),
         nothing,
     ));
-    finish(&queue);
-    assert!(failure::at(queue.id(), position).is_none());
+    finish(&stream);
+    assert!(failure::at(stream.id(), position).is_none());
 }

@@ -10,38 +10,38 @@ use super::fixtures::{
 };
 use crate::{Call, CallKind, EmbeddedDevice, Emulation, Fault, Outcome};
 use resident_backend::{
-    Backend, BackendError, BackendErrorKind, EventTiming, FailureKind, Position, Queue, failure,
+    Backend, BackendError, BackendErrorKind, EventTiming, FailureKind, Position, RawStream, failure,
 };
 use resident_core::Access;
 
 /// Makes each kind of call once, and some kinds twice. Returns the downloaded bytes.
 fn scenario(device: &Arc<EmbeddedDevice>) -> Result<Vec<u8>, BackendError> {
-    let (queue, other) = (queue_of(device), device.new_queue(None)?);
-    let address = queue.allocate(8, &label("array"))?;
-    let result = on_array(&queue, &other, address);
+    let (stream, other) = (queue_of(device), device.new_stream(None)?);
+    let address = stream.allocate(8, &label("array"))?;
+    let result = on_array(&stream, &other, address);
     // A refused free is retried.
-    queue
+    stream
         .wait(other.record(EventTiming::Disabled)?.as_ref())
         .or_else(|_| finish_quietly(&other))?;
-    queue.free(address).or_else(|_| queue.free(address))?;
+    stream.free(address).or_else(|_| stream.free(address))?;
     device.trim().or_else(|_| device.trim())?;
     result
 }
 
-fn finish_quietly(queue: &Arc<dyn Queue>) -> Result<(), BackendError> {
-    queue.synchronize_to(queue.tail())
+fn finish_quietly(stream: &Arc<dyn RawStream>) -> Result<(), BackendError> {
+    stream.synchronize_to(stream.tail())
 }
 
 fn on_array(
-    queue: &Arc<dyn Queue>,
-    other: &Arc<dyn Queue>,
+    stream: &Arc<dyn RawStream>,
+    other: &Arc<dyn RawStream>,
     address: resident_backend::Address,
 ) -> Result<Vec<u8>, BackendError> {
     let target = HostBytes::new([0; 8]);
-    queue.submit(upload(&HostBytes::new(0..8), address, 8))?;
-    queue.submit(fill(address, contiguous(0, 2), &[40]))?;
-    queue.submit(launch(&increment(), &[(address, 8, Access::ReadWrite)]))?;
-    let event = queue.record(EventTiming::Disabled)?;
+    stream.submit(upload(&HostBytes::new(0..8), address, 8))?;
+    stream.submit(fill(address, contiguous(0, 2), &[40]))?;
+    stream.submit(launch(&increment(), &[(address, 8, Access::ReadWrite)]))?;
+    let event = stream.record(EventTiming::Disabled)?;
     other.wait(event.as_ref())?;
     other.submit(download(address, &target, 8))?;
     finish_quietly(other)?;
@@ -144,38 +144,38 @@ fn copies_fills_and_launches_can_fail_late_and_other_calls_cannot() {
 #[test]
 fn a_late_failure_is_recorded_before_its_position_completes() {
     let device = EmbeddedDevice::emulated(emulated(1).fail(Fault::nth(2).late()));
-    let queue = queue_of(&device);
-    let address = allocate(&queue, 4).unwrap();
-    let position = queue.queued(upload(&HostBytes::new([1; 4]), address, 4));
-    assert!(failure::at(queue.id(), position).is_none(), "it has not run");
-    finish(&queue);
-    let record = failure::at(queue.id(), position).unwrap();
+    let stream = queue_of(&device);
+    let address = allocate(&stream, 4).unwrap();
+    let position = stream.queued(upload(&HostBytes::new([1; 4]), address, 4));
+    assert!(failure::at(stream.id(), position).is_none(), "it has not run");
+    finish(&stream);
+    let record = failure::at(stream.id(), position).unwrap();
     assert_eq!((record.kind, record.inherited), (FailureKind::Copy, false));
     assert!(record.cause.contains("at call 2"), "{}", record.cause);
-    let found = failure::first_between(queue.id(), Position::START, queue.tail()).unwrap();
+    let found = failure::first_between(stream.id(), Position::START, stream.tail()).unwrap();
     assert_eq!(found.0, position);
 }
 
 #[test]
 fn work_that_depends_on_failed_work_does_not_run_and_names_the_root() {
     for device in [EmbeddedDevice::plain(), EmbeddedDevice::emulated(emulated(1))] {
-        let (queue, other) = (queue_of(&device), device.new_queue(None).unwrap());
-        let address = allocate(&queue, 4).unwrap();
-        queue.queued(upload(&HostBytes::new([1; 4]), address, 4));
+        let (stream, other) = (queue_of(&device), device.new_stream(None).unwrap());
+        let address = allocate(&stream, 4).unwrap();
+        stream.queued(upload(&HostBytes::new([1; 4]), address, 4));
         let failing = body("failing", |_| panic!("the {} of a test", "panic"));
-        let root = queue.launched(&failing, &[(address, 4, Access::Read)]);
-        other.follow(&queue);
+        let root = stream.launched(&failing, &[(address, 4, Access::Read)]);
+        other.follow(&stream);
         let ran = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&ran);
         let mark = body("mark", move |_| seen.store(true, Ordering::SeqCst));
-        let second = other.queued(depending(launch(&mark, &[]), &[(&queue, root)]));
+        let second = other.queued(depending(launch(&mark, &[]), &[(&stream, root)]));
         let third = other.queued(depending(
             upload(&HostBytes::new([7; 4]), address, 4),
-            &[(&queue, Position(1)), (&other, second)],
+            &[(&stream, Position(1)), (&other, second)],
         ));
         assert_eq!(contents(&other, address, 4), [1; 4], "neither ran");
         assert!(!ran.load(Ordering::SeqCst));
-        let first = failure::at(queue.id(), root).unwrap();
+        let first = failure::at(stream.id(), root).unwrap();
         assert_eq!(
             (first.kind, first.operation.as_str(), first.inherited),
             (FailureKind::Contents, "kernel \"failing\"", false)
@@ -195,7 +195,7 @@ fn work_that_depends_on_failed_work_does_not_run_and_names_the_root() {
 }
 
 #[test]
-fn a_panic_in_a_body_or_its_drop_leaves_the_queue_running() {
+fn a_panic_in_a_body_or_its_drop_leaves_the_stream_running() {
     struct Bomb;
     impl Drop for Bomb {
         fn drop(&mut self) {
@@ -203,35 +203,35 @@ fn a_panic_in_a_body_or_its_drop_leaves_the_queue_running() {
         }
     }
     for device in [EmbeddedDevice::plain(), EmbeddedDevice::emulated(emulated(1))] {
-        let queue = queue_of(&device);
-        let plain = queue.launched(&body("plain", |_| panic!("a plain panic of a test")), &[]);
-        let odd = queue.launched(&body("odd", |_| std::panic::panic_any(7)), &[]);
-        let evil = queue.launched(&body("evil", |_| std::panic::panic_any(Bomb)), &[]);
+        let stream = queue_of(&device);
+        let plain = stream.launched(&body("plain", |_| panic!("a plain panic of a test")), &[]);
+        let odd = stream.launched(&body("odd", |_| std::panic::panic_any(7)), &[]);
+        let evil = stream.launched(&body("evil", |_| std::panic::panic_any(Bomb)), &[]);
         let bomb = Bomb;
         let holding = body("holding", move |_| {
             let _held = &bomb;
         });
-        let dropped = queue.launched(&holding, &[]);
+        let dropped = stream.launched(&holding, &[]);
         drop(holding);
-        finish(&queue);
-        let cause = |position| failure::at(queue.id(), position).unwrap().cause.clone();
+        finish(&stream);
+        let cause = |position| failure::at(stream.id(), position).unwrap().cause.clone();
         assert_eq!(cause(plain), "a plain panic of a test");
         assert_eq!(
             (cause(odd), cause(evil)),
             ("a panic without a message".to_owned(), "a panic without a message".to_owned())
         );
         assert_eq!(cause(dropped), "dropping it panicked: a drop of a test");
-        queue.launched(&body("after", |_| ()), &[]);
-        finish(&queue);
-        assert_eq!(queue.completed(), Position(5));
+        stream.launched(&body("after", |_| ()), &[]);
+        finish(&stream);
+        assert_eq!(stream.completed(), Position(5));
     }
 }
 
 #[test]
 fn two_faults_fail_two_calls() {
     let device = EmbeddedDevice::emulated(emulated(1).fail(Fault::nth(1)).fail(Fault::nth(3)));
-    let queue = queue_of(&device);
-    let outcomes: Vec<bool> = (0..4).map(|_| allocate(&queue, 8).is_ok()).collect();
+    let stream = queue_of(&device);
+    let outcomes: Vec<bool> = (0..4).map(|_| allocate(&stream, 8).is_ok()).collect();
     assert_eq!(outcomes, [false, true, false, true]);
     assert_eq!(device.memory().in_use, 16);
 }

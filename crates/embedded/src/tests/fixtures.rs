@@ -1,4 +1,4 @@
-//! Fixtures: host memory, bodies as closures, and short forms of a queue's calls.
+//! Fixtures: host memory, bodies as closures, and short forms of a stream's calls.
 
 use std::cell::UnsafeCell;
 use std::fmt;
@@ -14,7 +14,7 @@ use resident_backend::grid::Grid;
 use resident_backend::{
     Address, Backend, BackendError, CopyBox, CopyWork, Dependencies, EventTiming, FailureKind,
     FillWork, Footprint, HostMemory, KernelBody, KernelCode, Label, LabelText, LaunchWork, Memory,
-    PackedArguments, PackedArray, Position, Queue, SourceDevice, TaskWaker, Work, rust_body,
+    PackedArguments, PackedArray, Position, RawStream, SourceDevice, TaskWaker, Work, rust_body,
 };
 use resident_core::Access;
 
@@ -202,9 +202,9 @@ pub(super) fn launch(body: &Arc<dyn KernelBody>, arrays: &[(Address, u64, Access
 }
 
 /// The same work, with dependencies on other work.
-pub(super) fn depending(mut work: Work, on: &[(&Arc<dyn Queue>, Position)]) -> Work {
+pub(super) fn depending(mut work: Work, on: &[(&Arc<dyn RawStream>, Position)]) -> Work {
     let depends: Dependencies =
-        on.iter().map(|(queue, position)| (queue.id(), *position)).collect();
+        on.iter().map(|(stream, position)| (stream.id(), *position)).collect();
     match &mut work {
         Work::Copy(copy) => copy.depends = depends,
         Work::Fill(fill) => fill.depends = depends,
@@ -264,7 +264,7 @@ pub(super) fn increment() -> Arc<dyn KernelBody> {
     })
 }
 
-/// Short forms of a queue's calls that the test expects to be accepted.
+/// Short forms of a stream's calls that the test expects to be accepted.
 pub(super) trait Accepting {
     #[track_caller]
     fn queued(&self, work: Work) -> Position;
@@ -274,17 +274,17 @@ pub(super) trait Accepting {
         self.queued(launch(body, arrays))
     }
 
-    /// Orders later work after all earlier work of another queue.
-    fn follow(&self, before: &Arc<dyn Queue>);
+    /// Orders later work after all earlier work of another stream.
+    fn follow(&self, before: &Arc<dyn RawStream>);
 }
 
-impl Accepting for Arc<dyn Queue> {
+impl Accepting for Arc<dyn RawStream> {
     #[track_caller]
     fn queued(&self, work: Work) -> Position {
         self.submit(work).expect("the work is accepted")
     }
 
-    fn follow(&self, before: &Arc<dyn Queue>) {
+    fn follow(&self, before: &Arc<dyn RawStream>) {
         let event = before.record(EventTiming::Disabled).expect("an event is recorded");
         self.wait(event.as_ref()).expect("the wait is accepted");
     }
@@ -294,19 +294,19 @@ pub(super) fn seeded(seed: u64) -> Arc<EmbeddedDevice> {
     EmbeddedDevice::emulated(Emulation::new().seed(seed))
 }
 
-pub(super) fn queue_of(device: &Arc<EmbeddedDevice>) -> Arc<dyn Queue> {
-    device.default_queue().expect("a default queue is always there")
+pub(super) fn queue_of(device: &Arc<EmbeddedDevice>) -> Arc<dyn RawStream> {
+    device.default_stream().expect("a default stream is always there")
 }
 
-pub(super) fn finish(queue: &Arc<dyn Queue>) {
-    queue.synchronize_to(queue.tail()).expect("waiting is allowed here");
+pub(super) fn finish(stream: &Arc<dyn RawStream>) {
+    stream.synchronize_to(stream.tail()).expect("waiting is allowed here");
 }
 
-/// The contents of device memory after all work of the queue.
-pub(super) fn contents(queue: &Arc<dyn Queue>, address: Address, len_bytes: u64) -> Vec<u8> {
+/// The contents of device memory after all work of the stream.
+pub(super) fn contents(stream: &Arc<dyn RawStream>, address: Address, len_bytes: u64) -> Vec<u8> {
     let cells = HostBytes::new(vec![0; len_bytes as usize]);
-    queue.submit(download(address, &cells, len_bytes)).expect("a download is accepted");
-    finish(queue);
+    stream.submit(download(address, &cells, len_bytes)).expect("a download is accepted");
+    finish(stream);
     cells.bytes()
 }
 
@@ -314,8 +314,11 @@ pub(super) fn log_of(device: &Arc<EmbeddedDevice>) -> EmulationLog {
     device.log().expect("an emulated device keeps a log")
 }
 
-pub(super) fn allocate(queue: &Arc<dyn Queue>, len_bytes: u64) -> Result<Address, BackendError> {
-    queue.allocate(len_bytes, &label("memory"))
+pub(super) fn allocate(
+    stream: &Arc<dyn RawStream>,
+    len_bytes: u64,
+) -> Result<Address, BackendError> {
+    stream.allocate(len_bytes, &label("memory"))
 }
 
 /// A small generator for tests that try many cases.

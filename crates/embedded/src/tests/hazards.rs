@@ -14,28 +14,28 @@ use super::fixtures::{
 use crate::{EmbeddedDevice, Emulation, Hazard, HazardKind, Touch};
 use resident_backend::{
     Address, Backend, FailureKind, Footprint, MappedMemory, Memory, PackedArray, PinnedOptions,
-    Position, Queue, Work, failure,
+    Position, RawStream, Work, failure,
 };
 use resident_core::Access;
 
-struct TwoQueues {
+struct TwoStreams {
     device: Arc<EmbeddedDevice>,
-    one: Arc<dyn Queue>,
-    two: Arc<dyn Queue>,
+    one: Arc<dyn RawStream>,
+    two: Arc<dyn RawStream>,
     address: Address,
 }
 
-/// Two queues, and 64 bytes of device memory, written by a completed upload.
-fn two_queues() -> TwoQueues {
+/// Two streams, and 64 bytes of device memory, written by a completed upload.
+fn two_streams() -> TwoStreams {
     let device = seeded(1);
-    let (one, two) = (queue_of(&device), device.new_queue(None).unwrap());
+    let (one, two) = (queue_of(&device), device.new_stream(None).unwrap());
     let address = one.allocate(64, &label("\"photo\"")).unwrap();
     one.queued(upload(&HostBytes::new([1; 64]), address, 64));
     finish(&one);
-    TwoQueues { device, one, two, address }
+    TwoStreams { device, one, two, address }
 }
 
-impl TwoQueues {
+impl TwoStreams {
     fn hazards(&self) -> Vec<Hazard> {
         log_of(&self.device).hazards()
     }
@@ -56,10 +56,10 @@ fn found_on(device: &Arc<EmbeddedDevice>) -> Vec<(HazardKind, Range<u64>)> {
 
 #[test]
 fn two_unordered_writes_are_a_hazard_that_names_both() {
-    let queues = two_queues();
-    queues.one.launched(&increment(), &[(queues.address, 64, Access::ReadWrite)]);
-    queues.two.queued(fill(queues.address, contiguous(16, 8), &[0]));
-    let hazards = queues.hazards();
+    let streams = two_streams();
+    streams.one.launched(&increment(), &[(streams.address, 64, Access::ReadWrite)]);
+    streams.two.queued(fill(streams.address, contiguous(16, 8), &[0]));
+    let hazards = streams.hazards();
     assert_eq!(hazards.len(), 1);
     let (hazard, earlier) = (&hazards[0], hazards[0].earlier.as_ref().unwrap());
     assert_eq!((hazard.kind, hazard.bytes.clone()), (HazardKind::Unordered, 16..24));
@@ -81,76 +81,76 @@ fn two_unordered_writes_are_a_hazard_that_names_both() {
 }
 
 #[test]
-fn order_is_by_queue_event_or_completion() {
-    let queues = two_queues();
-    let write = || launch(&increment(), &[(queues.address, 64, Access::ReadWrite)]);
-    queues.one.queued(write());
-    queues.one.queued(write());
-    queues.two.follow(&queues.one);
-    queues.two.queued(write());
-    finish(&queues.two);
-    queues.one.queued(write());
-    assert!(queues.kinds().is_empty(), "{:?}", queues.hazards());
-    // An event does not order work submitted after it: the second queue waits for an event before
+fn order_is_by_stream_event_or_completion() {
+    let streams = two_streams();
+    let write = || launch(&increment(), &[(streams.address, 64, Access::ReadWrite)]);
+    streams.one.queued(write());
+    streams.one.queued(write());
+    streams.two.follow(&streams.one);
+    streams.two.queued(write());
+    finish(&streams.two);
+    streams.one.queued(write());
+    assert!(streams.kinds().is_empty(), "{:?}", streams.hazards());
+    // An event does not order work submitted after it: the second stream waits for an event before
     // this write.
-    queues.two.follow(&queues.one);
-    queues.one.queued(write());
-    queues.two.queued(write());
-    assert_eq!(queues.kinds(), [HazardKind::Unordered]);
+    streams.two.follow(&streams.one);
+    streams.one.queued(write());
+    streams.two.queued(write());
+    assert_eq!(streams.kinds(), [HazardKind::Unordered]);
 }
 
 #[test]
-fn order_is_transitive_across_queues() {
-    let queues = two_queues();
-    let three = queues.device.new_queue(None).unwrap();
-    queues.one.queued(fill(queues.address, contiguous(0, 64), &[2]));
-    three.follow(&queues.one);
-    queues.two.follow(&three);
-    queues.two.queued(fill(queues.address, contiguous(0, 64), &[3]));
-    assert!(queues.kinds().is_empty());
+fn order_is_transitive_across_streams() {
+    let streams = two_streams();
+    let three = streams.device.new_stream(None).unwrap();
+    streams.one.queued(fill(streams.address, contiguous(0, 64), &[2]));
+    three.follow(&streams.one);
+    streams.two.follow(&three);
+    streams.two.queued(fill(streams.address, contiguous(0, 64), &[3]));
+    assert!(streams.kinds().is_empty());
 }
 
 #[test]
 fn reads_and_disjoint_accesses_do_not_conflict() {
-    let queues = two_queues();
+    let streams = two_streams();
     let columns = |offset_bytes| Footprint { offset_bytes, run_bytes: 4, axes: smallvec![(8, 8)] };
-    queues.one.queued(fill(queues.address, columns(0), &[2]));
-    queues.two.queued(fill(queues.address, columns(4), &[3]));
-    assert!(queues.kinds().is_empty(), "interleaved columns share no byte");
-    queues.two.queued(fill(
-        queues.address,
+    streams.one.queued(fill(streams.address, columns(0), &[2]));
+    streams.two.queued(fill(streams.address, columns(4), &[3]));
+    assert!(streams.kinds().is_empty(), "interleaved columns share no byte");
+    streams.two.queued(fill(
+        streams.address,
         Footprint { offset_bytes: 12, run_bytes: 4, axes: smallvec![(2, 12)] },
         &[3],
     ));
-    assert_eq!(queues.found(), [(HazardKind::Unordered, 24..28)]);
-    let queues = two_queues();
+    assert_eq!(streams.found(), [(HazardKind::Unordered, 24..28)]);
+    let streams = two_streams();
     let look = body("look", |_| ());
-    queues.one.launched(&look, &[(queues.address, 64, Access::Read)]);
-    queues.two.launched(&look, &[(queues.address, 64, Access::Read)]);
-    queues.two.queued(download(queues.address, &HostBytes::new([0; 64]), 64));
-    assert!(queues.kinds().is_empty());
-    queues.two.queued(fill(queues.address, contiguous(0, 1), &[0]));
-    assert_eq!(queues.kinds(), [HazardKind::Unordered], "the other queue's read is pending");
+    streams.one.launched(&look, &[(streams.address, 64, Access::Read)]);
+    streams.two.launched(&look, &[(streams.address, 64, Access::Read)]);
+    streams.two.queued(download(streams.address, &HostBytes::new([0; 64]), 64));
+    assert!(streams.kinds().is_empty());
+    streams.two.queued(fill(streams.address, contiguous(0, 1), &[0]));
+    assert_eq!(streams.kinds(), [HazardKind::Unordered], "the other stream's read is pending");
 }
 
 #[test]
 fn host_memory_is_checked_too() {
-    let queues = two_queues();
-    let (host, other) = (HostBytes::new([0; 64]), allocate(&queues.two, 64).unwrap());
-    queues.one.queued(download(queues.address, &host, 64));
-    queues.two.queued(upload(&host, other, 64));
-    assert_eq!(queues.found(), [(HazardKind::Unordered, 0..64)]);
-    assert_eq!(queues.hazards()[0].memory, "host memory of 64 bytes");
-    let (queues, host) = (two_queues(), HostBytes::new([0; 64]));
-    queues.one.queued(download(queues.address, &host, 64));
+    let streams = two_streams();
+    let (host, other) = (HostBytes::new([0; 64]), allocate(&streams.two, 64).unwrap());
+    streams.one.queued(download(streams.address, &host, 64));
+    streams.two.queued(upload(&host, other, 64));
+    assert_eq!(streams.found(), [(HazardKind::Unordered, 0..64)]);
+    assert_eq!(streams.hazards()[0].memory, "host memory of 64 bytes");
+    let (streams, host) = (two_streams(), HostBytes::new([0; 64]));
+    streams.one.queued(download(streams.address, &host, 64));
     let last = copy(
         "last",
-        Memory::Device(queues.address),
+        Memory::Device(streams.address),
         Memory::Host(Arc::<HostBytes>::clone(&host)),
         flat(8, 0, 56),
     );
-    queues.two.queued(last);
-    assert_eq!(queues.hazards()[0].bytes, 56..64);
+    streams.two.queued(last);
+    assert_eq!(streams.hazards()[0].bytes, 56..64);
 }
 
 #[test]
@@ -199,10 +199,10 @@ fn devices_of_one_simulation_are_checked_together() {
     assert_eq!(hazards[0].memory, format!("memory on cpu:{}", one.ordinal()));
     // Memory of a device without instruments is not tracked, so its accesses are not reported.
     let plain = EmbeddedDevice::plain();
-    let queue = queue_of(&plain);
-    let untracked = allocate(&queue, 8).unwrap();
-    queue.queued(fill(untracked, contiguous(0, 8), &[6]));
-    finish(&queue);
+    let stream = queue_of(&plain);
+    let untracked = allocate(&stream, 8).unwrap();
+    stream.queued(fill(untracked, contiguous(0, 8), &[6]));
+    finish(&stream);
     finish(&target);
     let mut work = exchange();
     work.source = Memory::Device(untracked);
@@ -214,95 +214,95 @@ fn devices_of_one_simulation_are_checked_together() {
 
 #[test]
 fn a_free_that_is_not_ordered_after_an_access_is_a_hazard() {
-    let queues = two_queues();
-    queues.one.queued(download(queues.address, &HostBytes::new([0; 64]), 64));
-    queues.two.free(queues.address).unwrap();
-    let hazards = queues.hazards();
+    let streams = two_streams();
+    streams.one.queued(download(streams.address, &HostBytes::new([0; 64]), 64));
+    streams.two.free(streams.address).unwrap();
+    let hazards = streams.hazards();
     assert_eq!(
         (hazards.len(), hazards[0].kind, hazards[0].operation.touch),
         (1, HazardKind::Unordered, Touch::Frees)
     );
-    let queues = two_queues();
-    queues.one.queued(download(queues.address, &HostBytes::new([0; 64]), 64));
-    queues.two.follow(&queues.one);
-    queues.two.free(queues.address).unwrap();
-    assert!(queues.kinds().is_empty());
+    let streams = two_streams();
+    streams.one.queued(download(streams.address, &HostBytes::new([0; 64]), 64));
+    streams.two.follow(&streams.one);
+    streams.two.free(streams.address).unwrap();
+    assert!(streams.kinds().is_empty());
 }
 
 #[test]
 fn a_use_after_a_free_is_a_hazard_and_fails() {
     for finished in [false, true] {
-        let queues = two_queues();
-        queues.one.free(queues.address).unwrap();
+        let streams = two_streams();
+        streams.one.free(streams.address).unwrap();
         assert!(
-            queues.one.free(queues.address).is_err(),
+            streams.one.free(streams.address).is_err(),
             "a second free is refused, queued or run"
         );
         if finished {
-            finish(&queues.one);
+            finish(&streams.one);
         }
-        let position = queues.one.queued(download(queues.address, &HostBytes::new([0; 64]), 64));
+        let position = streams.one.queued(download(streams.address, &HostBytes::new([0; 64]), 64));
         let launched =
-            queues.one.launched(&increment(), &[(queues.address, 64, Access::ReadWrite)]);
-        assert_eq!(queues.kinds(), [HazardKind::UseAfterFree; 2]);
-        let text = queues.hazards()[0].to_string();
+            streams.one.launched(&increment(), &[(streams.address, 64, Access::ReadWrite)]);
+        assert_eq!(streams.kinds(), [HazardKind::UseAfterFree; 2]);
+        let text = streams.hazards()[0].to_string();
         assert!(
             text.starts_with("free (cpu:")
                 && text.contains("\"photo\"")
                 && text.ends_with("which was freed before"),
             "{text}"
         );
-        finish(&queues.one);
-        assert_eq!(failure::at(queues.one.id(), position).unwrap().kind, FailureKind::Copy);
-        assert_eq!(failure::at(queues.one.id(), launched).unwrap().kind, FailureKind::Contents);
-        let again = queues.one.free(queues.address).unwrap_err();
+        finish(&streams.one);
+        assert_eq!(failure::at(streams.one.id(), position).unwrap().kind, FailureKind::Copy);
+        assert_eq!(failure::at(streams.one.id(), launched).unwrap().kind, FailureKind::Contents);
+        let again = streams.one.free(streams.address).unwrap_err();
         assert!(again.detail.contains("freed before"), "{again}");
     }
 }
 
 #[test]
 fn work_out_of_range_is_a_hazard_and_fails() {
-    let queues = two_queues();
-    let copied = queues.one.queued(upload(&HostBytes::new([0; 65]), queues.address, 65));
-    let inside = Address(queues.address.0 + 60);
-    let launched = queues.one.launched(&increment(), &[(inside, 5, Access::ReadWrite)]);
-    assert_eq!(queues.kinds(), [HazardKind::OutOfRange; 2]);
-    assert!(queues.hazards()[0].to_string().contains("writes bytes 0..65 of \"photo\""));
-    queues.one.launched(&increment(), &[(inside, 4, Access::ReadWrite)]);
-    let unknown = queues.one.launched(&increment(), &[(Address(7), 4, Access::ReadWrite)]);
-    assert_eq!(queues.kinds().len(), 3, "unknown memory is reported once");
-    finish(&queues.one);
+    let streams = two_streams();
+    let copied = streams.one.queued(upload(&HostBytes::new([0; 65]), streams.address, 65));
+    let inside = Address(streams.address.0 + 60);
+    let launched = streams.one.launched(&increment(), &[(inside, 5, Access::ReadWrite)]);
+    assert_eq!(streams.kinds(), [HazardKind::OutOfRange; 2]);
+    assert!(streams.hazards()[0].to_string().contains("writes bytes 0..65 of \"photo\""));
+    streams.one.launched(&increment(), &[(inside, 4, Access::ReadWrite)]);
+    let unknown = streams.one.launched(&increment(), &[(Address(7), 4, Access::ReadWrite)]);
+    assert_eq!(streams.kinds().len(), 3, "unknown memory is reported once");
+    finish(&streams.one);
     for position in [copied, launched, unknown] {
-        assert!(failure::at(queues.one.id(), position).is_some());
+        assert!(failure::at(streams.one.id(), position).is_some());
     }
     assert!(
-        failure::at(queues.one.id(), Position(launched.0 + 1)).is_none(),
+        failure::at(streams.one.id(), Position(launched.0 + 1)).is_none(),
         "an address inside a block is valid"
     );
 }
 
 #[test]
 fn an_origin_beyond_the_block_fails_the_launch() {
-    let queues = two_queues();
+    let streams = two_streams();
     for (origin_bytes, fails) in [(64, false), (65, true)] {
         let Work::Launch(mut work) =
-            launch(&body("look", |_| ()), &[(queues.address, 64, Access::Read)])
+            launch(&body("look", |_| ()), &[(streams.address, 64, Access::Read)])
         else {
             unreachable!("a launch is a launch")
         };
         // The argument has no bytes, so only its start can be out of range.
         work.arguments.words[0] = 0;
         work.arguments.arrays[0].origin_bytes = origin_bytes;
-        let position = queues.one.queued(Work::Launch(work));
-        finish(&queues.one);
-        assert_eq!(failure::at(queues.one.id(), position).is_some(), fails);
+        let position = streams.one.queued(Work::Launch(work));
+        finish(&streams.one);
+        assert_eq!(failure::at(streams.one.id(), position).is_some(), fails);
     }
 }
 
 #[test]
 fn a_block_freed_under_running_work_is_not_reused() {
     let device = EmbeddedDevice::emulated(Emulation::new());
-    let (one, two) = (queue_of(&device), device.new_queue(None).unwrap());
+    let (one, two) = (queue_of(&device), device.new_stream(None).unwrap());
     let address = allocate(&one, 64).unwrap();
     let (entered, open, held) = entered_gate();
     one.launched(&held, &[(address, 64, Access::Overwrite)]);
@@ -322,62 +322,62 @@ fn a_block_freed_under_running_work_is_not_reused() {
 #[test]
 fn work_that_has_run_does_not_conflict_while_it_is_dropped() {
     struct Successor {
-        queue: Arc<dyn Queue>,
+        stream: Arc<dyn RawStream>,
         address: Address,
     }
     impl Drop for Successor {
         fn drop(&mut self) {
-            self.queue.queued(fill(self.address, contiguous(0, 64), &[9]));
+            self.stream.queued(fill(self.address, contiguous(0, 64), &[9]));
         }
     }
-    let queues = two_queues();
-    let successor = Successor { queue: Arc::clone(&queues.two), address: queues.address };
+    let streams = two_streams();
+    let successor = Successor { stream: Arc::clone(&streams.two), address: streams.address };
     let last = body("last", move |_| {
         let _held = &successor;
     });
-    queues.one.launched(&last, &[(queues.address, 64, Access::Overwrite)]);
+    streams.one.launched(&last, &[(streams.address, 64, Access::Overwrite)]);
     drop(last);
-    finish(&queues.one);
-    finish(&queues.two);
-    assert!(queues.kinds().is_empty(), "{:?}", queues.hazards());
-    assert_eq!(contents(&queues.two, queues.address, 64), [9; 64]);
+    finish(&streams.one);
+    finish(&streams.two);
+    assert!(streams.kinds().is_empty(), "{:?}", streams.hazards());
+    assert_eq!(contents(&streams.two, streams.address, 64), [9; 64]);
 }
 
 #[test]
 fn a_read_of_bytes_never_written_is_a_hazard() {
-    let queues = two_queues();
-    let fresh = queues.one.allocate(64, &label("fresh")).unwrap();
-    queues.one.queued(fill(fresh, contiguous(0, 32), &[1]));
-    queues.one.queued(download(fresh, &HostBytes::new([0; 64]), 64));
-    assert_eq!(queues.found(), [(HazardKind::NeverWritten, 32..64)]);
-    assert!(queues.hazards()[0].to_string().contains("fresh on cpu:"));
+    let streams = two_streams();
+    let fresh = streams.one.allocate(64, &label("fresh")).unwrap();
+    streams.one.queued(fill(fresh, contiguous(0, 32), &[1]));
+    streams.one.queued(download(fresh, &HostBytes::new([0; 64]), 64));
+    assert_eq!(streams.found(), [(HazardKind::NeverWritten, 32..64)]);
+    assert!(streams.hazards()[0].to_string().contains("fresh on cpu:"));
     let overwrite = body("overwrite", |_| ());
-    queues.one.launched(&overwrite, &[(fresh, 64, Access::Overwrite)]);
-    queues.one.launched(&increment(), &[(fresh, 64, Access::ReadWrite)]);
-    assert_eq!(queues.kinds().len(), 1, "an overwrite writes");
+    streams.one.launched(&overwrite, &[(fresh, 64, Access::Overwrite)]);
+    streams.one.launched(&increment(), &[(fresh, 64, Access::ReadWrite)]);
+    assert_eq!(streams.kinds().len(), 1, "an overwrite writes");
     let Work::Fill(mut poison) = fill(fresh, contiguous(8, 8), &[0xFF]) else {
         unreachable!("a fill is a fill")
     };
     poison.loss = FailureKind::Poison;
-    queues.one.queued(Work::Fill(poison));
-    queues.one.launched(&increment(), &[(fresh, 64, Access::ReadWrite)]);
-    assert_eq!(queues.found()[1..], [(HazardKind::NeverWritten, 8..16)]);
+    streams.one.queued(Work::Fill(poison));
+    streams.one.launched(&increment(), &[(fresh, 64, Access::ReadWrite)]);
+    assert_eq!(streams.found()[1..], [(HazardKind::NeverWritten, 8..16)]);
 }
 
 #[test]
 fn a_reused_block_counts_as_never_written() {
-    let queues = two_queues();
-    queues.one.free(queues.address).unwrap();
-    finish(&queues.one);
-    let again = allocate(&queues.one, 64).unwrap();
-    assert_ne!(again, queues.address, "no address is given out twice");
-    queues.one.queued(download(again, &HostBytes::new([0; 64]), 64));
-    assert_eq!(queues.kinds(), [HazardKind::NeverWritten]);
+    let streams = two_streams();
+    streams.one.free(streams.address).unwrap();
+    finish(&streams.one);
+    let again = allocate(&streams.one, 64).unwrap();
+    assert_ne!(again, streams.address, "no address is given out twice");
+    streams.one.queued(download(again, &HostBytes::new([0; 64]), 64));
+    assert_eq!(streams.kinds(), [HazardKind::NeverWritten]);
 }
 
 #[test]
 fn an_empty_array_needs_no_memory() {
-    let queues = two_queues();
+    let streams = two_streams();
     let look = body("look", |views| assert_eq!(views[0].len(), 0));
     let Work::Launch(mut work) = launch(&look, &[(Address(0), 0, Access::Read)]) else {
         unreachable!("a launch is a launch")
@@ -393,15 +393,15 @@ fn an_empty_array_needs_no_memory() {
         is_flat: false,
         access,
     });
-    let position = queues.one.queued(depending(Work::Launch(work), &[]));
-    finish(&queues.one);
-    assert!(failure::at(queues.one.id(), position).is_none() && queues.kinds().is_empty());
+    let position = streams.one.queued(depending(Work::Launch(work), &[]));
+    finish(&streams.one);
+    assert!(failure::at(streams.one.id(), position).is_none() && streams.kinds().is_empty());
 }
 
 #[test]
 fn emulated_devices_without_a_seed_find_hazards() {
     let device = EmbeddedDevice::emulated(Emulation::new());
-    let (one, two) = (queue_of(&device), device.new_queue(None).unwrap());
+    let (one, two) = (queue_of(&device), device.new_stream(None).unwrap());
     let address = allocate(&one, 8).unwrap();
     let (open, gate) = gate();
     one.launched(&gate, &[(address, 8, Access::Overwrite)]);
@@ -417,16 +417,16 @@ fn emulated_devices_without_a_seed_find_hazards() {
     );
 }
 
-/// One queue reads host memory, another device's queue waits for it, and a third queue writes the
-/// memory after that: in order, whether or not the device in between has a race check.
+/// One stream reads host memory, another device's stream waits for it, and a third stream writes
+/// the memory after that: in order, whether or not the device in between has a race check.
 #[test]
 fn order_passes_through_devices_with_and_without_a_race_check() {
     let emulated = || EmbeddedDevice::emulated(Emulation::new());
     let seeded = seeded(9);
     for between in [EmbeddedDevice::plain(), emulated(), seeded] {
         let (reader, writer) = (emulated(), emulated());
-        let queues = [&reader, &between, &writer].map(queue_of);
-        let [reads, between, writes] = &queues;
+        let streams = [&reader, &between, &writer].map(queue_of);
+        let [reads, between, writes] = &streams;
         let (from, host) = (allocate(writes, 8).unwrap(), HostBytes::new([1; 8]));
         writes.queued(fill(from, contiguous(0, 8), &[2]));
         finish(writes);

@@ -20,19 +20,19 @@ fn usage(in_use: u64, pooled: u64) -> MemoryUsage {
 fn a_limit_counts_bytes_in_use_and_draining() {
     for emulation in [Emulation::new().memory(1000).seed(1), Emulation::new().memory(1000)] {
         let device = EmbeddedDevice::emulated(emulation);
-        let queue = queue_of(&device);
-        let (one, two) = (allocate(&queue, 600).unwrap(), allocate(&queue, 300).unwrap());
+        let stream = queue_of(&device);
+        let (one, two) = (allocate(&stream, 600).unwrap(), allocate(&stream, 300).unwrap());
         let (open, gate) = gate();
-        queue.launched(&gate, &[]);
-        let refused = allocate(&queue, 101).unwrap_err();
+        stream.launched(&gate, &[]);
+        let refused = allocate(&stream, 101).unwrap_err();
         assert_eq!(
             refused.kind,
             BackendErrorKind::OutOfMemory { requested: 101, free: 100, draining: 0 }
         );
-        queue.free(one).unwrap();
+        stream.free(one).unwrap();
         assert_eq!(device.memory(), usage(300, 600));
         assert_eq!(device.capacity().unwrap().free, 100);
-        let hopeless = allocate(&queue, 701).unwrap_err();
+        let hopeless = allocate(&stream, 701).unwrap_err();
         assert_eq!(
             hopeless.kind,
             BackendErrorKind::OutOfMemory { requested: 701, free: 100, draining: 600 },
@@ -42,8 +42,8 @@ fn a_limit_counts_bytes_in_use_and_draining() {
         drop(open);
         device.trim().unwrap();
         assert_eq!(device.memory(), usage(300, 0));
-        queue.free(two).unwrap();
-        finish(&queue);
+        stream.free(two).unwrap();
+        finish(&stream);
         assert_eq!((device.memory(), device.capacity().unwrap().total), (usage(0, 300), 1000));
     }
 }
@@ -53,11 +53,11 @@ fn an_allocation_without_room_waits_for_queued_frees() {
     for seeded in [true, false] {
         let emulation = Emulation::new().memory(1000);
         let device = EmbeddedDevice::emulated(if seeded { emulation.seed(1) } else { emulation });
-        let (queue, other) = (queue_of(&device), device.new_queue(None).unwrap());
-        let address = allocate(&queue, 600).unwrap();
+        let (stream, other) = (queue_of(&device), device.new_stream(None).unwrap());
+        let address = allocate(&stream, 600).unwrap();
         let (open, gate) = gate();
-        queue.launched(&gate, &[]);
-        queue.free(address).unwrap();
+        stream.launched(&gate, &[]);
+        stream.free(address).unwrap();
         let start = Instant::now();
         let opener = std::thread::spawn(move || {
             std::thread::sleep(Duration::from_millis(20));
@@ -85,62 +85,62 @@ fn room_that_a_free_made_after_the_refusal_is_found() {
 #[test]
 fn pooled_blocks_make_room() {
     let device = EmbeddedDevice::emulated(Emulation::new().memory(1000));
-    let queue = queue_of(&device);
+    let stream = queue_of(&device);
     for len_bytes in [400, 300, 200] {
-        let address = allocate(&queue, len_bytes).unwrap();
-        queue.free(address).unwrap();
-        finish(&queue);
+        let address = allocate(&stream, len_bytes).unwrap();
+        stream.free(address).unwrap();
+        finish(&stream);
     }
     assert_eq!(device.memory(), usage(0, 900));
     assert_eq!(device.capacity().unwrap().free, 1000);
-    let address = allocate(&queue, 450).unwrap();
+    let address = allocate(&stream, 450).unwrap();
     assert_eq!(device.memory(), usage(450, 500), "one pooled block was enough");
-    queue.free(address).unwrap();
-    finish(&queue);
-    assert!(allocate(&queue, 1000).is_ok());
+    stream.free(address).unwrap();
+    finish(&stream);
+    assert!(allocate(&stream, 1000).is_ok());
     assert_eq!(device.memory(), usage(1000, 0));
 }
 
 #[test]
 fn a_limit_below_the_pooled_bytes_evicts_them() {
     let device = EmbeddedDevice::emulated(Emulation::new().memory(1000));
-    let queue = queue_of(&device);
-    let address = allocate(&queue, 900).unwrap();
-    queue.free(address).unwrap();
-    finish(&queue);
+    let stream = queue_of(&device);
+    let address = allocate(&stream, 900).unwrap();
+    stream.free(address).unwrap();
+    finish(&stream);
     device.set_memory_limit(Some(500));
-    assert!(allocate(&queue, 100).is_ok());
+    assert!(allocate(&stream, 100).is_ok());
     assert_eq!(device.memory(), usage(100, 0));
 }
 
 #[test]
 fn a_limit_does_not_change_the_memory_of_the_device() {
     let device = EmbeddedDevice::emulated(Emulation::new().memory(1000));
-    let queue = queue_of(&device);
+    let stream = queue_of(&device);
     device.set_memory_limit(Some(500));
     assert_eq!((device.capacity().unwrap().total, device.memory_limit()), (1000, Some(500)));
-    assert!(allocate(&queue, 501).is_err());
+    assert!(allocate(&stream, 501).is_err());
     device.set_memory_limit(Some(2000));
-    assert!(allocate(&queue, 1001).is_err());
+    assert!(allocate(&stream, 1001).is_err());
     device.set_memory_limit(None);
     assert_eq!(device.memory_limit(), Some(1000));
-    assert!(allocate(&queue, 1001).is_err());
-    assert!(allocate(&queue, 1000).is_ok());
+    assert!(allocate(&stream, 1001).is_err());
+    assert!(allocate(&stream, 1000).is_ok());
 }
 
 #[test]
 fn blocks_are_reused_once_their_free_has_run() {
     let device = EmbeddedDevice::emulated(Emulation::new().seed(1).poison(false));
-    let queue = queue_of(&device);
-    let address = allocate(&queue, 64).unwrap();
-    queue.queued(fill(address, contiguous(0, 64), &[7]));
-    queue.free(address).unwrap();
-    let early = allocate(&queue, 64).unwrap();
+    let stream = queue_of(&device);
+    let address = allocate(&stream, 64).unwrap();
+    stream.queued(fill(address, contiguous(0, 64), &[7]));
+    stream.free(address).unwrap();
+    let early = allocate(&stream, 64).unwrap();
     assert_eq!(device.memory(), usage(64, 64), "the free has not run: another block");
-    assert_eq!(contents(&queue, early, 64), [0; 64]);
-    let late = allocate(&queue, 64).unwrap();
+    assert_eq!(contents(&stream, early, 64), [0; 64]);
+    let late = allocate(&stream, 64).unwrap();
     assert_eq!(device.memory(), usage(128, 0));
-    assert_eq!(contents(&queue, late, 64), [7; 64], "the same block, with its old contents");
+    assert_eq!(contents(&stream, late, 64), [7; 64], "the same block, with its old contents");
     assert_ne!(late, address);
 }
 
@@ -148,15 +148,15 @@ fn blocks_are_reused_once_their_free_has_run() {
 fn fresh_and_freed_memory_is_poisoned() {
     let device = EmbeddedDevice::emulated(Emulation::new().poison(true));
     let poison = device.properties().poison_byte.unwrap();
-    let queue = queue_of(&device);
+    let stream = queue_of(&device);
     for len_bytes in [64, 100_000] {
-        let fresh = allocate(&queue, len_bytes).unwrap();
-        assert!(contents(&queue, fresh, len_bytes).iter().all(|byte| *byte == poison));
-        queue.queued(fill(fresh, contiguous(0, len_bytes), &[7]));
-        queue.free(fresh).unwrap();
-        finish(&queue);
-        let again = allocate(&queue, len_bytes).unwrap();
-        assert!(contents(&queue, again, len_bytes).iter().all(|byte| *byte == poison));
+        let fresh = allocate(&stream, len_bytes).unwrap();
+        assert!(contents(&stream, fresh, len_bytes).iter().all(|byte| *byte == poison));
+        stream.queued(fill(fresh, contiguous(0, len_bytes), &[7]));
+        stream.free(fresh).unwrap();
+        finish(&stream);
+        let again = allocate(&stream, len_bytes).unwrap();
+        assert!(contents(&stream, again, len_bytes).iter().all(|byte| *byte == poison));
     }
     assert_eq!(
         EmbeddedDevice::emulated(Emulation::new().poison(false)).properties().poison_byte,
@@ -171,34 +171,34 @@ fn fresh_and_freed_memory_is_poisoned() {
 #[test]
 fn an_impossible_allocation_is_out_of_memory_and_counts_nothing() {
     for device in [EmbeddedDevice::plain(), EmbeddedDevice::emulated(Emulation::new())] {
-        let queue = queue_of(&device);
+        let stream = queue_of(&device);
         for len_bytes in [u64::MAX, 1 << 62, u64::MAX / 2] {
-            let refused = allocate(&queue, len_bytes).unwrap_err();
+            let refused = allocate(&stream, len_bytes).unwrap_err();
             let BackendErrorKind::OutOfMemory { requested, .. } = refused.kind else {
                 panic!("{refused}")
             };
             assert_eq!(requested, len_bytes);
         }
-        assert!(allocate(&queue, 0).is_err());
+        assert!(allocate(&stream, 0).is_err());
         assert_eq!(device.memory(), usage(0, 0));
-        assert!(allocate(&queue, 8).is_ok());
+        assert!(allocate(&stream, 8).is_ok());
     }
 }
 
 #[test]
 fn a_block_is_aligned_for_every_element() {
     let device = EmbeddedDevice::plain();
-    let queue = queue_of(&device);
+    let stream = queue_of(&device);
     let (sender, receiver) = mpsc::channel();
     let look = body("look", move |views| {
         views.iter().for_each(|view| sender.send(view.address()).unwrap());
     });
     for len_bytes in [1, 7, 256, 100_001] {
-        let address = allocate(&queue, len_bytes).unwrap();
+        let address = allocate(&stream, len_bytes).unwrap();
         assert_eq!(address.0 % 256, 0);
-        queue.launched(&look, &[(address, len_bytes, Access::Overwrite)]);
+        stream.launched(&look, &[(address, len_bytes, Access::Overwrite)]);
     }
-    finish(&queue);
+    finish(&stream);
     assert!(receiver.try_iter().all(|start: usize| start.is_multiple_of(256)));
 }
 

@@ -1,4 +1,4 @@
-//! The order of work on worker threads: work of one queue runs in order, work of two queues is
+//! The order of work on worker threads: work of one stream runs in order, work of two streams is
 //! ordered only by events.
 
 use std::sync::mpsc;
@@ -17,25 +17,25 @@ use resident_core::Access;
 const ROUNDS: usize = if cfg!(miri) { 20 } else { 1000 };
 
 #[test]
-fn work_of_one_queue_runs_in_the_order_of_submission() {
-    let queue = queue_of(&EmbeddedDevice::plain());
+fn work_of_one_stream_runs_in_the_order_of_submission() {
+    let stream = queue_of(&EmbeddedDevice::plain());
     let ran = Arc::new(Mutex::new(Vec::new()));
     for number in 0..ROUNDS {
         let ran = Arc::clone(&ran);
         let position =
-            queue.launched(&body("note", move |_| ran.lock().unwrap().push(number)), &[]);
+            stream.launched(&body("note", move |_| ran.lock().unwrap().push(number)), &[]);
         assert_eq!(position, Position(number as u64 + 1));
     }
-    assert_eq!(queue.tail(), Position(ROUNDS as u64));
-    finish(&queue);
-    assert_eq!(queue.completed(), queue.tail());
+    assert_eq!(stream.tail(), Position(ROUNDS as u64));
+    finish(&stream);
+    assert_eq!(stream.completed(), stream.tail());
     assert_eq!(*ran.lock().unwrap(), (0..ROUNDS).collect::<Vec<_>>());
 }
 
 #[test]
-fn a_slow_queue_does_not_delay_another() {
+fn a_slow_stream_does_not_delay_another() {
     let device = EmbeddedDevice::plain();
-    let (slow, quick) = (queue_of(&device), device.new_queue(None).unwrap());
+    let (slow, quick) = (queue_of(&device), device.new_stream(None).unwrap());
     let (open, gate) = gate();
     let held = slow.launched(&gate, &[]);
     let address = allocate(&quick, 4).unwrap();
@@ -51,29 +51,29 @@ fn a_slow_queue_does_not_delay_another() {
 #[test]
 fn work_after_an_event_sees_earlier_writes() {
     let device = EmbeddedDevice::plain();
-    let queues =
-        [queue_of(&device), device.new_queue(None).unwrap(), device.new_queue(None).unwrap()];
-    let address = allocate(&queues[0], 64).unwrap();
-    queues[0].queued(fill(address, super::fixtures::contiguous(0, 64), &[0]));
+    let streams =
+        [queue_of(&device), device.new_stream(None).unwrap(), device.new_stream(None).unwrap()];
+    let address = allocate(&streams[0], 64).unwrap();
+    streams[0].queued(fill(address, super::fixtures::contiguous(0, 64), &[0]));
     let increment = increment();
     for round in 0..ROUNDS {
-        let (before, after) = (&queues[round % 3], &queues[(round + 1) % 3]);
+        let (before, after) = (&streams[round % 3], &streams[(round + 1) % 3]);
         before.launched(&increment, &[(address, 64, Access::ReadWrite)]);
         after.follow(before);
     }
-    assert_eq!(contents(&queues[ROUNDS % 3], address, 64), vec![(ROUNDS % 256) as u8; 64]);
+    assert_eq!(contents(&streams[ROUNDS % 3], address, 64), vec![(ROUNDS % 256) as u8; 64]);
 }
 
 #[test]
 fn an_event_is_complete_once_everything_before_it_is() {
-    let queue = queue_of(&EmbeddedDevice::plain());
-    let early = queue.record(EventTiming::Disabled).unwrap();
+    let stream = queue_of(&EmbeddedDevice::plain());
+    let early = stream.record(EventTiming::Disabled).unwrap();
     assert!(early.is_complete().unwrap(), "nothing was before it");
     let (open, gate) = gate();
-    queue.launched(&gate, &[]);
-    let late = queue.record(EventTiming::Disabled).unwrap();
+    stream.launched(&gate, &[]);
+    let late = stream.record(EventTiming::Disabled).unwrap();
     assert!(!late.is_complete().unwrap());
-    assert_eq!((late.queue(), late.position()), (queue.id(), queue.tail()));
+    assert_eq!((late.stream(), late.position()), (stream.id(), stream.tail()));
     drop(open);
     late.synchronize().unwrap();
     assert!(late.is_complete().unwrap());
@@ -84,10 +84,10 @@ fn queued_work_finishes_after_the_last_handle_drops() {
     let device = EmbeddedDevice::plain();
     let (open, gate) = gate();
     let (sender, receiver) = mpsc::channel();
-    let queue = device.new_queue(None).unwrap();
-    queue.launched(&gate, &[]);
-    queue.launched(&body("send", move |_| sender.send(thread::current().id()).unwrap()), &[]);
-    drop((queue, device));
+    let stream = device.new_stream(None).unwrap();
+    stream.launched(&gate, &[]);
+    stream.launched(&body("send", move |_| sender.send(thread::current().id()).unwrap()), &[]);
+    drop((stream, device));
     drop(open);
     let worker =
         receiver.recv_timeout(Duration::from_secs(60)).expect("queued work runs without handles");
@@ -101,14 +101,14 @@ fn queued_work_finishes_after_the_last_handle_drops() {
 }
 
 #[test]
-fn a_worker_ends_with_its_queue() {
+fn a_worker_ends_with_its_stream() {
     let device = EmbeddedDevice::plain();
-    let queue = device.new_queue(None).unwrap();
-    queue.launched(&body("work", |_| ()), &[]);
-    finish(&queue);
-    let address = allocate(&queue, 8).unwrap();
+    let stream = device.new_stream(None).unwrap();
+    stream.launched(&body("work", |_| ()), &[]);
+    finish(&stream);
+    let address = allocate(&stream, 8).unwrap();
     assert!(Arc::strong_count(&device.core) > 1, "the worker's stream holds the device's core");
-    drop(queue);
+    drop(stream);
     let start = Instant::now();
     while Arc::strong_count(&device.core) > 1 && start.elapsed() < Duration::from_secs(60) {
         thread::yield_now();
@@ -120,12 +120,12 @@ fn a_worker_ends_with_its_queue() {
 }
 
 #[test]
-fn many_threads_may_submit_to_one_queue() {
-    let queue = queue_of(&EmbeddedDevice::plain());
-    let address = allocate(&queue, 1).unwrap();
-    queue.queued(fill(address, super::fixtures::contiguous(0, 1), &[0]));
+fn many_threads_may_submit_to_one_stream() {
+    let stream = queue_of(&EmbeddedDevice::plain());
+    let address = allocate(&stream, 1).unwrap();
+    stream.queued(fill(address, super::fixtures::contiguous(0, 1), &[0]));
     let increment = increment();
-    let (queue_of_all, body_of_all) = (&queue, &increment);
+    let (queue_of_all, body_of_all) = (&stream, &increment);
     thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(move || {
@@ -136,15 +136,15 @@ fn many_threads_may_submit_to_one_queue() {
             });
         }
     });
-    assert_eq!(queue.tail(), Position(4 * ROUNDS as u64 + 1));
-    assert_eq!(contents(&queue, address, 1), [(4 * ROUNDS % 256) as u8]);
+    assert_eq!(stream.tail(), Position(4 * ROUNDS as u64 + 1));
+    assert_eq!(contents(&stream, address, 1), [(4 * ROUNDS % 256) as u8]);
 }
 
 #[test]
-fn worker_and_seeded_queues_may_wait_for_each_other() {
+fn worker_and_seeded_streams_may_wait_for_each_other() {
     let (workers, seeded) = (EmbeddedDevice::plain(), seeded(1));
     let (first, second, third) =
-        (queue_of(&seeded), queue_of(&workers), seeded.new_queue(None).unwrap());
+        (queue_of(&seeded), queue_of(&workers), seeded.new_stream(None).unwrap());
     let ran = Arc::new(Mutex::new(Vec::new()));
     let note = |number: u32| {
         let ran = Arc::clone(&ran);
@@ -165,7 +165,7 @@ fn a_worker_that_runs_a_simulation_waits_only_for_what_its_event_needs() {
     let seeded = seeded(1);
     // The simulation checks its streams in the order of their creation. `last` was created first,
     // and waits for the worker that will run the simulation.
-    let (last, first) = (queue_of(&seeded), seeded.new_queue(None).unwrap());
+    let (last, first) = (queue_of(&seeded), seeded.new_stream(None).unwrap());
     let (slow, worker) = (queue_of(&one), queue_of(&other));
     let (open_slow, slow_gate) = gate();
     let (open_worker, worker_gate) = gate();

@@ -8,26 +8,26 @@ use super::fixtures::{
     log_of, queue_of, seeded, upload,
 };
 use crate::HazardKind;
-use resident_backend::{Backend, EventTiming, Queue};
+use resident_backend::{Backend, EventTiming, RawStream};
 use resident_core::Access;
 
 const SEEDS: u64 = if cfg!(miri) { 10 } else { 1000 };
 
-/// The order in which three pieces of work on each of three queues of two devices ran.
+/// The order in which three pieces of work on each of three streams of two devices ran.
 fn order_of(seed: u64) -> Vec<(usize, u32)> {
     let devices = [seeded(seed), seeded(seed)];
-    let queues =
-        [queue_of(&devices[0]), devices[0].new_queue(None).unwrap(), queue_of(&devices[1])];
+    let streams =
+        [queue_of(&devices[0]), devices[0].new_stream(None).unwrap(), queue_of(&devices[1])];
     let ran = Arc::new(Mutex::new(Vec::new()));
-    for (number, queue) in queues.iter().enumerate() {
+    for (number, stream) in streams.iter().enumerate() {
         for step in 0..3 {
             let ran = Arc::clone(&ran);
-            queue.launched(&body("note", move |_| ran.lock().unwrap().push((number, step))), &[]);
+            stream.launched(&body("note", move |_| ran.lock().unwrap().push((number, step))), &[]);
         }
     }
     assert!(ran.lock().unwrap().is_empty(), "no work runs before a thread waits");
-    queues.iter().for_each(finish);
-    drop(queues);
+    streams.iter().for_each(finish);
+    drop(streams);
     Arc::into_inner(ran).expect("work that ran is gone").into_inner().unwrap()
 }
 
@@ -39,7 +39,7 @@ fn a_seed_determines_the_order_and_different_seeds_give_different_orders() {
         for number in 0..3 {
             let steps: Vec<u32> =
                 order.iter().filter(|ran| ran.0 == number).map(|ran| ran.1).collect();
-            assert_eq!(steps, [0, 1, 2], "queues keep their order");
+            assert_eq!(steps, [0, 1, 2], "streams keep their order");
         }
     }
     let different: BTreeSet<_> = orders.into_iter().collect();
@@ -54,31 +54,31 @@ enum SecondStep {
     MayComeFirst,
 }
 
-/// A pipeline over three queues.
+/// A pipeline over three streams.
 fn pipeline(seed: u64, second: SecondStep) -> (Vec<u8>, Vec<HazardKind>, Vec<String>) {
     let device = seeded(seed);
-    let queues =
-        [queue_of(&device), device.new_queue(None).unwrap(), device.new_queue(None).unwrap()];
+    let streams =
+        [queue_of(&device), device.new_stream(None).unwrap(), device.new_stream(None).unwrap()];
     let source = HostBytes::new(0..16);
     let (target, aside) = (HostBytes::new([0; 16]), HostBytes::new([0; 16]));
-    let (address, other) = (allocate(&queues[0], 16).unwrap(), allocate(&queues[1], 16).unwrap());
-    queues[0].queued(upload(&source, address, 16));
-    let uploaded = queues[0].record(EventTiming::Disabled).unwrap();
-    queues[1].queued(fill(other, contiguous(0, 16), &[9]));
+    let (address, other) = (allocate(&streams[0], 16).unwrap(), allocate(&streams[1], 16).unwrap());
+    streams[0].queued(upload(&source, address, 16));
+    let uploaded = streams[0].record(EventTiming::Disabled).unwrap();
+    streams[1].queued(fill(other, contiguous(0, 16), &[9]));
     if second == SecondStep::WaitsForFirst {
-        queues[1].wait(uploaded.as_ref()).unwrap();
+        streams[1].wait(uploaded.as_ref()).unwrap();
     }
-    queues[1]
+    streams[1]
         .launched(&increment(), &[(address, 16, Access::ReadWrite), (other, 16, Access::Read)]);
-    queues[2].follow(&queues[1]);
-    queues[2].queued(download(address, &target, 16));
+    streams[2].follow(&streams[1]);
+    streams[2].queued(download(address, &target, 16));
     // Two unordered reads do not conflict.
-    queues[1].queued(download(other, &aside, 16));
-    queues[2].launched(&body("look", |_| ()), &[(other, 16, Access::Read)]);
-    queues[1].follow(&queues[2]);
-    queues[1].free(address).unwrap();
-    queues[1].free(other).unwrap();
-    [2, 1, 0].iter().for_each(|queue| finish(&queues[*queue]));
+    streams[1].queued(download(other, &aside, 16));
+    streams[2].launched(&body("look", |_| ()), &[(other, 16, Access::Read)]);
+    streams[1].follow(&streams[2]);
+    streams[1].free(address).unwrap();
+    streams[1].free(other).unwrap();
+    [2, 1, 0].iter().for_each(|stream| finish(&streams[*stream]));
     assert_eq!((device.memory().in_use, aside.bytes()), (0, vec![9; 16]));
     let hazards = log_of(&device).hazards();
     (
@@ -119,44 +119,45 @@ fn a_missing_event_is_a_hazard_under_every_seed_and_a_wrong_result_under_some() 
 #[test]
 fn the_last_handle_drops_work_that_no_thread_waited_for() {
     let device = seeded(1);
-    let queue = queue_of(&device);
+    let stream = queue_of(&device);
     let held = Arc::new(());
     let captured = Arc::clone(&held);
-    queue.launched(
+    stream.launched(
         &body("never", move |_| assert!(Arc::strong_count(&captured) == 0, "it must not run")),
         &[],
     );
-    let event = queue.record(EventTiming::Disabled).unwrap();
-    drop((queue, device));
+    let event = stream.record(EventTiming::Disabled).unwrap();
+    drop((stream, device));
     assert_eq!(Arc::strong_count(&held), 2, "an event keeps the simulation alive");
     drop(event);
     assert_eq!(Arc::strong_count(&held), 1);
 }
 
 #[test]
-fn a_closed_queue_still_runs_work_that_another_queue_waits_for() {
+fn a_closed_stream_still_runs_work_that_another_stream_waits_for() {
     let device = seeded(2);
-    let (queue, closed) = (queue_of(&device), device.new_queue(None).unwrap());
-    let address = allocate(&queue, 4).unwrap();
+    let (stream, closed) = (queue_of(&device), device.new_stream(None).unwrap());
+    let address = allocate(&stream, 4).unwrap();
     closed.queued(upload(&HostBytes::new([5; 4]), address, 4));
-    queue.follow(&closed);
+    stream.follow(&closed);
     drop(closed);
-    assert_eq!(contents(&queue, address, 4), [5; 4]);
+    assert_eq!(contents(&stream, address, 4), [5; 4]);
 }
 
 #[test]
 fn several_threads_may_run_a_simulation() {
     let device = seeded(3);
-    let queues: Vec<Arc<dyn Queue>> = (0..4).map(|_| device.new_queue(None).unwrap()).collect();
-    let address = allocate(&queues[0], 4).unwrap();
-    queues[0].queued(fill(address, contiguous(0, 4), &[0]));
+    let streams: Vec<Arc<dyn RawStream>> =
+        (0..4).map(|_| device.new_stream(None).unwrap()).collect();
+    let address = allocate(&streams[0], 4).unwrap();
+    streams[0].queued(fill(address, contiguous(0, 4), &[0]));
     let increment = increment();
     for round in 0..24 {
-        queues[round % 4].launched(&increment, &[(address, 4, Access::ReadWrite)]);
-        queues[(round + 1) % 4].follow(&queues[round % 4]);
+        streams[round % 4].launched(&increment, &[(address, 4, Access::ReadWrite)]);
+        streams[(round + 1) % 4].follow(&streams[round % 4]);
     }
     std::thread::scope(|scope| {
-        queues.iter().for_each(|queue| drop(scope.spawn(move || finish(queue))));
+        streams.iter().for_each(|stream| drop(scope.spawn(move || finish(stream))));
     });
-    assert_eq!(contents(&queues[0], address, 4), [24; 4]);
+    assert_eq!(contents(&streams[0], address, 4), [24; 4]);
 }

@@ -27,10 +27,10 @@ fn a_transfer_takes_latency_and_length() {
 }
 
 #[test]
-fn each_queue_has_its_own_modelled_time_whatever_the_seed() {
+fn each_stream_has_its_own_modelled_time_whatever_the_seed() {
     for seed in 0..50 {
         let device = EmbeddedDevice::emulated(Emulation::new().seed(seed).link(LINK));
-        let (one, two) = (queue_of(&device), device.new_queue(None).unwrap());
+        let (one, two) = (queue_of(&device), device.new_stream(None).unwrap());
         let (first, second) = (allocate(&one, 1000).unwrap(), allocate(&two, 1000).unwrap());
         let start = one.record(EventTiming::Enabled).unwrap();
         one.queued(upload(&HostBytes::new([1; 1000]), first, 1000)); // 1,500
@@ -81,16 +81,18 @@ fn between_devices_the_slower_link_counts() {
 #[test]
 fn missing_times_are_errors() {
     let device = seeded(1);
-    let queue = queue_of(&device);
-    let (timed, untimed) =
-        (queue.record(EventTiming::Enabled).unwrap(), queue.record(EventTiming::Disabled).unwrap());
+    let stream = queue_of(&device);
+    let (timed, untimed) = (
+        stream.record(EventTiming::Enabled).unwrap(),
+        stream.record(EventTiming::Disabled).unwrap(),
+    );
     let kind = |result: Result<Duration, resident_backend::BackendError>| result.unwrap_err().kind;
     assert_eq!(
         kind(timed.elapsed_since(timed.as_ref())),
         BackendErrorKind::NoTiming,
         "it has not completed"
     );
-    finish(&queue);
+    finish(&stream);
     assert_eq!(timed.elapsed_since(timed.as_ref()).unwrap(), Duration::ZERO);
     assert_eq!(kind(untimed.elapsed_since(timed.as_ref())), BackendErrorKind::NoTiming);
     assert_eq!(kind(timed.elapsed_since(untimed.as_ref())), BackendErrorKind::NoTiming);
@@ -101,11 +103,11 @@ fn missing_times_are_errors() {
 #[test]
 fn without_a_seed_a_transfer_really_takes_its_time() {
     let link = Link { bytes_per_second: 1e6, latency: Duration::from_millis(5) };
-    let queue = queue_of(&EmbeddedDevice::emulated(Emulation::new().link(link)));
-    let address = allocate(&queue, 5000).unwrap();
-    let (clock, start) = (Instant::now(), queue.record(EventTiming::Enabled).unwrap());
-    queue.queued(upload(&HostBytes::new([1; 5000]), address, 5000));
-    let end = queue.record(EventTiming::Enabled).unwrap();
+    let stream = queue_of(&EmbeddedDevice::emulated(Emulation::new().link(link)));
+    let address = allocate(&stream, 5000).unwrap();
+    let (clock, start) = (Instant::now(), stream.record(EventTiming::Enabled).unwrap());
+    stream.queued(upload(&HostBytes::new([1; 5000]), address, 5000));
+    let end = stream.record(EventTiming::Enabled).unwrap();
     end.synchronize().unwrap();
     let elapsed = end.elapsed_since(start.as_ref()).unwrap();
     assert!(elapsed >= Duration::from_millis(10) && elapsed <= clock.elapsed(), "{elapsed:?}");

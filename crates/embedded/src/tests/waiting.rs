@@ -29,7 +29,7 @@ fn both_modes() -> [Arc<EmbeddedDevice>; 2] {
 #[test]
 fn a_wait_inside_a_body_is_refused_if_it_would_block() {
     for device in both_modes() {
-        let (queue, other) = (queue_of(&device), device.new_queue(None).unwrap());
+        let (stream, other) = (queue_of(&device), device.new_stream(None).unwrap());
         let (sender, receiver) = mpsc::channel();
         let (open, gate) = gate();
         let inner = Arc::clone(&other);
@@ -47,8 +47,8 @@ fn a_wait_inside_a_body_is_refused_if_it_would_block() {
         if device.ordinal() == 0 {
             other.launched(&gate, &[]);
         }
-        queue.launched(&seeing, &[]);
-        finish(&queue);
+        stream.launched(&seeing, &[]);
+        finish(&stream);
         let (inside, complete, event, waited) = receiver.recv().unwrap();
         assert!(inside && !is_in_body());
         assert_eq!(
@@ -57,24 +57,24 @@ fn a_wait_inside_a_body_is_refused_if_it_would_block() {
         );
         drop(open);
         finish(&other);
-        assert!(failure::first_between(queue.id(), Position::START, queue.tail()).is_none());
+        assert!(failure::first_between(stream.id(), Position::START, stream.tail()).is_none());
     }
 }
 
 #[test]
 fn a_trim_inside_a_body_is_refused_while_a_free_is_queued() {
     for device in both_modes() {
-        let queue = queue_of(&device);
+        let stream = queue_of(&device);
         let (sender, receiver) = mpsc::channel();
-        let (inner_device, inner) = (Arc::clone(&device), Arc::clone(&queue));
-        let address = allocate(&queue, 100).unwrap();
+        let (inner_device, inner) = (Arc::clone(&device), Arc::clone(&stream));
+        let address = allocate(&stream, 100).unwrap();
         let trimming = body("trimming", move |_| {
             let before = inner_device.trim().map_err(|error| error.kind);
             inner.free(address).unwrap();
             sender.send((before, inner_device.trim().map_err(|error| error.kind))).unwrap();
         });
-        queue.launched(&trimming, &[]);
-        finish(&queue);
+        stream.launched(&trimming, &[]);
+        finish(&stream);
         assert_eq!(receiver.recv().unwrap(), (Ok(()), Err(BackendErrorKind::InsideKernel)));
     }
 }
@@ -82,80 +82,80 @@ fn a_trim_inside_a_body_is_refused_while_a_free_is_queued() {
 #[test]
 fn an_allocation_inside_a_body_does_not_wait_for_frees() {
     for emulation in [Emulation::new().memory(100).seed(1), Emulation::new().memory(100)] {
-        let queue = queue_of(&EmbeddedDevice::emulated(emulation));
+        let stream = queue_of(&EmbeddedDevice::emulated(emulation));
         let (sender, receiver) = mpsc::channel();
-        let inner = Arc::clone(&queue);
-        let address = allocate(&queue, 100).unwrap();
+        let inner = Arc::clone(&stream);
+        let address = allocate(&stream, 100).unwrap();
         let allocating = body("allocating", move |_| {
             let full = allocate(&inner, 1).map_err(|error| error.kind);
             inner.free(address).unwrap();
             sender.send((full, allocate(&inner, 1).map_err(|error| error.kind))).unwrap();
         });
-        queue.launched(&allocating, &[]);
-        finish(&queue);
+        stream.launched(&allocating, &[]);
+        finish(&stream);
         let full = BackendErrorKind::OutOfMemory { requested: 1, free: 0, draining: 0 };
         assert_eq!(receiver.recv().unwrap(), (Err(full), Err(BackendErrorKind::InsideKernel)));
-        assert!(allocate(&queue, 1).is_ok());
+        assert!(allocate(&stream, 1).is_ok());
     }
 }
 
 #[test]
 fn a_poll_inside_a_body_runs_nothing() {
-    let queue = queue_of(&seeded(1));
-    let inner = Arc::clone(&queue);
+    let stream = queue_of(&seeded(1));
+    let inner = Arc::clone(&stream);
     let (sender, receiver) = mpsc::channel();
     let polling = body("polling", move |_| sender.send(inner.poll(Position(2)).unwrap()).unwrap());
-    queue.launched(&polling, &[]);
-    queue.launched(&body("later", |_| ()), &[]);
-    finish(&queue);
+    stream.launched(&polling, &[]);
+    stream.launched(&body("later", |_| ()), &[]);
+    finish(&stream);
     assert!(!receiver.recv().unwrap());
 }
 
 #[test]
 fn a_wait_is_clamped_to_the_last_submitted_position() {
     for device in both_modes() {
-        let queue = queue_of(&device);
-        queue.launched(&body("one", |_| ()), &[]);
-        queue.synchronize_to(Position(99)).unwrap();
-        assert_eq!(queue.completed(), Position(1));
+        let stream = queue_of(&device);
+        stream.launched(&body("one", |_| ()), &[]);
+        stream.synchronize_to(Position(99)).unwrap();
+        assert_eq!(stream.completed(), Position(1));
     }
 }
 
 #[test]
 fn a_waker_is_woken_after_completion_and_not_before() {
-    let queue = queue_of(&EmbeddedDevice::plain());
+    let stream = queue_of(&EmbeddedDevice::plain());
     let count = Arc::new(Count::default());
     let task = task(Waker::from(Arc::clone(&count)));
-    queue.register_waker(Position(9), &task).unwrap();
+    stream.register_waker(Position(9), &task).unwrap();
     assert_eq!(count.0.load(Ordering::SeqCst), 1, "there was nothing to wait for");
     let (open, gate) = gate();
-    let position = queue.launched(&gate, &[]);
+    let position = stream.launched(&gate, &[]);
     task.set(&Waker::from(Arc::clone(&count)));
-    queue.register_waker(position, &task).unwrap();
-    queue.register_waker(position, &task).unwrap();
+    stream.register_waker(position, &task).unwrap();
+    stream.register_waker(position, &task).unwrap();
     assert_eq!(count.0.load(Ordering::SeqCst), 1);
     drop(open);
     let start = Instant::now();
     while count.0.load(Ordering::SeqCst) < 2 && start.elapsed() < Duration::from_secs(60) {
         std::thread::yield_now();
     }
-    finish(&queue);
+    finish(&stream);
     assert_eq!(count.0.load(Ordering::SeqCst), 2, "registered twice, woken once");
 }
 
 #[test]
 fn a_task_is_woken_although_its_stream_is_still_busy() {
-    let queue = queue_of(&EmbeddedDevice::plain());
+    let stream = queue_of(&EmbeddedDevice::plain());
     let (receiver, task) = sending_task();
     let (first_open, first) = gate();
     let (open, gate) = gate();
-    let position = queue.launched(&first, &[]);
-    queue.launched(&gate, &[]);
-    queue.register_waker(position, &task).unwrap();
+    let position = stream.launched(&first, &[]);
+    stream.launched(&gate, &[]);
+    stream.register_waker(position, &task).unwrap();
     drop(first_open);
     receiver.recv_timeout(Duration::from_secs(60)).expect("woken while the gate is closed");
     drop(open);
-    finish(&queue);
+    finish(&stream);
 }
 
 /// As `select!` in a loop does, which makes a future in each round and drops it.
@@ -201,39 +201,39 @@ fn an_operation_that_runs_at_once_leaves_tasks_to_the_worker() {
 }
 
 #[test]
-fn a_task_on_a_seeded_queue_completes() {
-    let queue = queue_of(&seeded(4));
+fn a_task_on_a_seeded_stream_completes() {
+    let stream = queue_of(&seeded(4));
     for _ in 0..5 {
-        queue.launched(&body("work", |_| ()), &[]);
+        stream.launched(&body("work", |_| ()), &[]);
     }
     let count = Arc::new(Count::default());
-    let (position, mut polls) = (queue.tail(), 0);
+    let (position, mut polls) = (stream.tail(), 0);
     // A minimal executor: polls once for each wake-up.
-    while !queue.poll(position).unwrap() {
+    while !stream.poll(position).unwrap() {
         polls += 1;
         let task = task(Waker::from(Arc::clone(&count)));
-        queue.register_waker(position, &task).unwrap();
+        stream.register_waker(position, &task).unwrap();
         assert!(count.0.load(Ordering::SeqCst) >= polls, "each poll is followed by a wake-up");
     }
     assert_eq!(polls, 4, "each poll runs one operation");
 }
 
 #[test]
-fn a_waker_that_panics_leaves_the_queue_running() {
+fn a_waker_that_panics_leaves_the_stream_running() {
     struct Panicking;
     impl Wake for Panicking {
         fn wake(self: Arc<Self>) {
             panic!("a waker of a test");
         }
     }
-    let queue = queue_of(&EmbeddedDevice::plain());
+    let stream = queue_of(&EmbeddedDevice::plain());
     let (open, gate) = gate();
-    queue.launched(&gate, &[]);
+    stream.launched(&gate, &[]);
     let task = task(Waker::from(Arc::new(Panicking)));
-    queue.register_waker(queue.tail(), &task).unwrap();
+    stream.register_waker(stream.tail(), &task).unwrap();
     drop(open);
-    finish(&queue);
-    let after = queue.launched(&body("after", |_| ()), &[]);
-    finish(&queue);
-    assert!(queue.completed() >= after);
+    finish(&stream);
+    let after = stream.launched(&body("after", |_| ()), &[]);
+    finish(&stream);
+    assert!(stream.completed() >= after);
 }

@@ -12,7 +12,7 @@ use crate::capture_mode::Relaxed;
 use crate::driver::{HostFunction, status};
 use resident_backend::sync;
 use resident_backend::{
-    BackendError, BackendErrorKind, FailureRecord, Position, QueueId, failure, scope,
+    BackendError, BackendErrorKind, FailureRecord, Position, StreamId, failure, scope,
 };
 
 /// What a thread does that finds another thread running a stream's completion actions.
@@ -52,7 +52,7 @@ impl GpuStream {
         }
         let cause = self.device.context().death().map_or_else(String::new, ToString::to_string);
         let record = state.in_flight.device_loss_record(completed, cause);
-        failure::record_queue_death(self.id, completed, record);
+        failure::record_stream_death(self.id, completed, record);
         let abandoned = state.in_flight.retire_upto(tail);
         abandoned.into_iter().for_each(|operation| operation.action.abandon());
         state.events.clear();
@@ -246,10 +246,10 @@ impl GpuStream {
             let (position, prerequisites) =
                 self.state().in_flight.prerequisites_after(*checked, upto)?;
             // A stream that no longer exists has no incomplete work.
-            let incomplete = |(queue, at): (QueueId, Position)| {
-                find(queue).map(|other| (other, at)).filter(|(other, at)| other.completed() < *at)
+            let incomplete = |(stream, at): (StreamId, Position)| {
+                find(stream).map(|other| (other, at)).filter(|(other, at)| other.completed() < *at)
             };
-            let mut others = prerequisites.into_iter().filter(|(queue, _)| *queue != self.id);
+            let mut others = prerequisites.into_iter().filter(|(stream, _)| *stream != self.id);
             if let Some(found) = others.find_map(incomplete) {
                 return Some(found);
             }
@@ -308,7 +308,7 @@ impl GpuStream {
         let dependents = self.state().in_flight.dependents(upto);
         for (position, depends, loss) in dependents {
             let mut failures =
-                depends.iter().filter_map(|(queue, position)| failure::at(*queue, *position));
+                depends.iter().filter_map(|(stream, position)| failure::at(*stream, *position));
             if let Some(root) = failures.next() {
                 failure::record(self.id, position, inherited(&root, loss));
             }

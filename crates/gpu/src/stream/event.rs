@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::driver_event::{DriverEvent, no_timing};
 use super::gpu_stream::GpuStream;
-use resident_backend::{BackendError, Position, QueueId, RawEvent};
+use resident_backend::{BackendError, Position, RawEvent, StreamId};
 
 pub(super) struct GpuEvent {
     pub(super) stream: Arc<GpuStream>,
@@ -15,7 +15,7 @@ pub(super) struct GpuEvent {
 }
 
 impl RawEvent for GpuEvent {
-    fn queue(&self) -> QueueId {
+    fn stream(&self) -> StreamId {
         self.stream.id
     }
 

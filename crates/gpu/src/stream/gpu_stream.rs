@@ -21,7 +21,7 @@ use crate::owned_stream::OwnedStream;
 use resident_backend::sync::{BackendGuard, BackendLock};
 use resident_backend::{
     Address, BackendError, Dependencies, DeviceKind, EventTiming, FailureKind, FailureRecord,
-    Position, QueueId, failure,
+    Position, StreamId, failure,
 };
 
 /// The number of recorded events that are kept for waits on the host. When an old event has been
@@ -33,11 +33,12 @@ const EVENTS_KEPT: usize = 32;
 const OPERATIONS_PER_EVENT: usize = 16;
 
 /// All streams of all GPUs. A stream looks up here the streams on which its work depends.
-static STREAMS: BackendLock<BTreeMap<QueueId, Weak<GpuStream>>> = BackendLock::new(BTreeMap::new());
+static STREAMS: BackendLock<BTreeMap<StreamId, Weak<GpuStream>>> =
+    BackendLock::new(BTreeMap::new());
 
 /// One stream, kept alive by its handle and its events.
 pub struct GpuStream {
-    pub(super) id: QueueId,
+    pub(super) id: StreamId,
     pub(super) device: Arc<GpuDeviceState>,
     stream: OwnedStream,
     /// Whether other code has the stream too, and may capture it.
@@ -67,7 +68,7 @@ pub(super) struct StreamState {
 impl GpuStream {
     pub(crate) fn new(device: Arc<GpuDeviceState>, stream: OwnedStream) -> Arc<Self> {
         let stream = Arc::new(Self {
-            id: QueueId::next(),
+            id: StreamId::next(),
             device,
             stream,
             is_shared: AtomicBool::new(false),
@@ -225,9 +226,9 @@ impl GpuStream {
     pub(super) fn is_independent(
         &self,
         state: &StreamState,
-        depends: &[(QueueId, Position)],
+        depends: &[(StreamId, Position)],
     ) -> bool {
-        let is_own = |(queue, _): &(QueueId, Position)| *queue == self.id;
+        let is_own = |(stream, _): &(StreamId, Position)| *stream == self.id;
         let cannot_fail = || state.in_flight.is_empty() && failure::epoch() == 0;
         match depends {
             [] => true,
@@ -240,16 +241,16 @@ impl GpuStream {
     pub(super) fn pending_dependencies(
         &self,
         state: &StreamState,
-        depends: &[(QueueId, Position)],
+        depends: &[(StreamId, Position)],
     ) -> Result<Dependencies, Arc<FailureRecord>> {
         let mut pending = Dependencies::new();
-        for &(queue, position) in depends {
-            if let Some(root) = failure::at(queue, position) {
+        for &(stream, position) in depends {
+            if let Some(root) = failure::at(stream, position) {
                 return Err(root);
             }
             // Work of this stream fails only with its device, unless it depends on other streams.
-            if queue != self.id || state.in_flight.has_dependencies(position) {
-                pending.push((queue, position));
+            if stream != self.id || state.in_flight.has_dependencies(position) {
+                pending.push((stream, position));
             }
         }
         Ok(pending)
@@ -260,7 +261,7 @@ impl GpuStream {
         let matters =
             self.completed() < position && self.state().in_flight.matters_to_waiters(position);
         if matters {
-            CompletionAction::CompleteFirst { queue: self.id, position }
+            CompletionAction::CompleteFirst { stream: self.id, position }
         } else {
             CompletionAction::Nothing
         }
@@ -417,8 +418,8 @@ impl StreamState {
 }
 
 /// The stream with this number, if it is alive.
-pub(super) fn find(queue: QueueId) -> Option<Arc<GpuStream>> {
-    streams().get(&queue)?.upgrade()
+pub(super) fn find(stream: StreamId) -> Option<Arc<GpuStream>> {
+    streams().get(&stream)?.upgrade()
 }
 
 /// Completes finished work on all streams of a device. The caller holds no lock.
@@ -432,7 +433,7 @@ pub(super) fn all_of(device: &GpuDeviceState) -> Vec<Arc<GpuStream>> {
     all.into_iter().filter(|stream| std::ptr::eq(Arc::as_ptr(&stream.device), device)).collect()
 }
 
-fn streams() -> BackendGuard<'static, BTreeMap<QueueId, Weak<GpuStream>>> {
+fn streams() -> BackendGuard<'static, BTreeMap<StreamId, Weak<GpuStream>>> {
     STREAMS.lock()
 }
 

@@ -12,7 +12,7 @@ use resident_backend::StagedBytes;
 use resident_backend::call_site::CallSite;
 use resident_backend::{
     Address, Dependencies, FailureKind, FailureRecord, HostMemory, Label, LabelText, Position,
-    QueueId,
+    StreamId,
 };
 
 /// When this many operations have been added since any were removed, the next launch reaps
@@ -50,7 +50,7 @@ pub(super) enum CompletionAction {
     /// device runs the work of the two streams in this order, and the host must run their
     /// completion actions in the same order.
     CompleteFirst {
-        queue: QueueId,
+        stream: StreamId,
         position: Position,
     },
     /// Drop external memory whose free cannot be queued.
@@ -321,8 +321,8 @@ impl InFlightList {
             self.operations.range(start..).take_while(|operation| operation.position <= upto);
         operations.find_map(|operation| {
             let mut prerequisites = operation.depends.clone();
-            if let CompletionAction::CompleteFirst { queue, position } = operation.action {
-                prerequisites.push((queue, position));
+            if let CompletionAction::CompleteFirst { stream, position } = operation.action {
+                prerequisites.push((stream, position));
             }
             (!prerequisites.is_empty()).then_some((operation.position, prerequisites))
         })
@@ -406,7 +406,7 @@ mod tests {
 
     use super::{CompletionAction, InFlight, InFlightList, OperationName};
     use resident_backend::call_site::{CallSite, call_site};
-    use resident_backend::{Dependencies, FailureKind, LabelText, Position, QueueId};
+    use resident_backend::{Dependencies, FailureKind, LabelText, Position, StreamId};
 
     fn operation(position: u64, depends: Dependencies) -> InFlight {
         InFlight {
@@ -425,8 +425,8 @@ mod tests {
     fn an_operation_without_action_and_dependencies_is_not_kept() {
         let mut list = InFlightList::default();
         list.push(operation(1, Dependencies::new()));
-        list.push(operation(2, smallvec![(QueueId(9), Position(4))]));
-        list.push(operation(3, smallvec![(QueueId(9), Position(5))]));
+        list.push(operation(2, smallvec![(StreamId(9), Position(4))]));
+        list.push(operation(3, smallvec![(StreamId(9), Position(5))]));
         assert!(list.has_dependencies(Position(2)) && !list.has_dependencies(Position(1)));
         let retired: Vec<Position> =
             list.retire_upto(Position(2)).iter().map(|operation| operation.position).collect();
@@ -438,7 +438,7 @@ mod tests {
     fn finished_operations_are_looked_for_after_as_many_have_been_added() {
         let mut list = InFlightList::default();
         let add = |list: &mut InFlightList, position| {
-            list.push(operation(position, smallvec![(QueueId(9), Position(1))]));
+            list.push(operation(position, smallvec![(StreamId(9), Position(1))]));
             list.is_reap_due()
         };
         let due: Vec<u64> = (1..=200).filter(|at| add(&mut list, *at)).collect();
@@ -451,7 +451,7 @@ mod tests {
     #[test]
     fn an_operation_matters_to_waiters_until_its_completion_ends() {
         let mut list = InFlightList::default();
-        let action = CompletionAction::CompleteFirst { queue: QueueId(7), position: Position(1) };
+        let action = CompletionAction::CompleteFirst { stream: StreamId(7), position: Position(1) };
         list.push(InFlight { action, ..operation(2, Dependencies::new()) });
         assert!(!list.matters_to_waiters(Position(1)) && list.matters_to_waiters(Position(2)));
         assert_eq!(list.begin_completion(Position(5)).len(), 1);

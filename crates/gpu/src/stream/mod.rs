@@ -8,7 +8,7 @@
 //! | `submit` | checks work and queues it |
 //! | `read`, `write` | copies of a few bytes |
 //! | `managed_prefetch` | hints to move managed memory |
-//! | `queue` | the [`Queue`](resident_backend::Queue) of a stream |
+//! | `handle` | the [`RawStream`](resident_backend::RawStream) of a stream |
 //! | `slices` | conversion between cudarc's slices and device memory |
 //! | `driver_event`, `event` | the driver's events, reused; a recorded event |
 //! | `reclaim` | allocation that reclaims freed memory if the device is full |
@@ -18,9 +18,9 @@ mod completion;
 mod driver_event;
 mod event;
 mod gpu_stream;
+mod handle;
 mod in_flight;
 mod managed_prefetch;
-mod queue;
 mod read;
 mod reclaim;
 #[cfg(feature = "cuda")]
@@ -32,6 +32,6 @@ mod write;
 
 pub(crate) use self::gpu_stream::{GpuStream, reap_all};
 pub(crate) use driver_event::EventPool;
-pub use queue::GpuQueue;
+pub use handle::GpuStreamHandle;
 pub(crate) use reclaim::{reap_oldest, trim};
 pub(crate) use wake_stream::WakeStreams;

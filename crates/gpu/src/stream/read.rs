@@ -12,7 +12,7 @@ use resident_backend::{Address, BackendError, HostMemory, Label, Position, scope
 const LEN_BYTES_MAX: usize = 4 << 10;
 
 impl GpuStream {
-    /// As [`Queue::read`](resident_backend::Queue::read).
+    /// As [`RawStream::read`](resident_backend::RawStream::read).
     pub(super) fn read(&self, from: Address, to: &mut [u8], label: &dyn Fn() -> Label) -> bool {
         let is_refused = to.len() > LEN_BYTES_MAX
             || scope::is_in_body()

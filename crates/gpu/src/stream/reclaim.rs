@@ -1,7 +1,7 @@
 //! Allocation that reclaims freed memory if the device is full.
 
 use super::gpu_stream::{GpuStream, all_of};
-use super::queue::GpuQueue;
+use super::handle::GpuStreamHandle;
 use crate::device::GpuDeviceState;
 use crate::driver::StreamHandle;
 use resident_backend::{Address, BackendError, BackendErrorKind, scope};
@@ -29,8 +29,8 @@ pub(super) fn allocate(
 
 /// Completes the oldest operation in flight on a stream, if the device has finished it: the staging
 /// memory of that operation is then free. The caller holds no lock.
-pub(crate) fn reap_oldest(queue: &GpuQueue) {
-    queue.0.reap_oldest();
+pub(crate) fn reap_oldest(stream: &GpuStreamHandle) {
+    stream.0.reap_oldest();
 }
 
 impl GpuStream {

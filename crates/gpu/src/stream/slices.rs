@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtrMut, DriverError};
 
-use super::queue::GpuQueue;
+use super::handle::GpuStreamHandle;
 use crate::cudarc_contexts::checked;
 use crate::driver::invalid;
 use crate::memory::cudarc_slice::CudarcSlice;
@@ -13,7 +13,7 @@ use crate::memory::external::ExternalAllocation;
 use crate::memory::pointer;
 use resident_backend::{Address, BackendError};
 
-impl GpuQueue {
+impl GpuStreamHandle {
     /// cudarc's object for this stream.
     fn cudarc_stream(&self) -> Result<&Arc<CudaStream>, BackendError> {
         let reason = || invalid("cudarc", "the stream is not on an NVIDIA GPU".to_owned());

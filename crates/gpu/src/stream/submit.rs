@@ -77,8 +77,8 @@ fn queue_kernel(
     kernel: &GpuKernel,
     launch: &mut LaunchCall<'_>,
 ) -> Result<(), BackendError> {
-    // SAFETY: `GpuQueue::launch` made the context current, and kernels are loaded for each device
-    // (`DeviceCode::on`). The modules that use the backend keep arguments alive and order
+    // SAFETY: `GpuStreamHandle::launch` made the context current, and kernels are loaded for each
+    // device (`DeviceCode::on`). The modules that use the backend keep arguments alive and order
     // their uses (contract in `backend`): memory is freed after its last use.
     let outcome = unsafe { launch::queue(stream.driver(), stream.raw_stream(), kernel, launch) };
     stream.record_death_locked(outcome)

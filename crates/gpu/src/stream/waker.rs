@@ -14,7 +14,7 @@ use super::wake_stream::WakeStream;
 use crate::capture_mode::relax_this_thread;
 use resident_backend::sync::{BackendGuard, BackendLock};
 use resident_backend::{
-    BackendError, BackendErrorKind, Position, QueueId, TaskWaker, Tasks, WaitingTasks,
+    BackendError, BackendErrorKind, Position, StreamId, TaskWaker, Tasks, WaitingTasks,
 };
 
 /// The first pause between two looks. The pause doubles while nothing completes.
@@ -31,7 +31,7 @@ static ARRIVED: Condvar = Condvar::new();
 /// No thread holds the lock during a driver call: the driver's own thread takes it.
 #[derive(Debug)]
 struct Waiters {
-    streams: BTreeMap<QueueId, StreamWaiters>,
+    streams: BTreeMap<StreamId, StreamWaiters>,
     /// How many tasks have come, and how often the driver has told of work.
     arrivals: u64,
     has_thread: bool,
@@ -90,7 +90,7 @@ fn watch_forever() {
 }
 
 /// All tasks that wait, as soon as there is one, and the number of arrivals so far.
-fn next_round() -> (BTreeMap<QueueId, StreamWaiters>, u64) {
+fn next_round() -> (BTreeMap<StreamId, StreamWaiters>, u64) {
     let mut waiters = waiters();
     while waiters.streams.is_empty() {
         waiters = waiters.wait(&ARRIVED);
@@ -99,7 +99,7 @@ fn next_round() -> (BTreeMap<QueueId, StreamWaiters>, u64) {
 }
 
 /// Puts these streams back, and pauses until something arrives that this thread has not seen.
-fn wait_for_arrival(mut pending: BTreeMap<QueueId, StreamWaiters>, seen: u64, pause: Duration) {
+fn wait_for_arrival(mut pending: BTreeMap<StreamId, StreamWaiters>, seen: u64, pause: Duration) {
     let mut waiters = waiters();
     for (id, arrived) in std::mem::take(&mut waiters.streams) {
         pending.entry(id).and_modify(|known| known.tasks.merge(&arrived.tasks)).or_insert(arrived);

@@ -7,7 +7,7 @@ use resident_backend::{
 };
 
 impl GpuStream {
-    /// As [`Queue::write`](resident_backend::Queue::write). The context is current.
+    /// As [`RawStream::write`](resident_backend::RawStream::write). The context is current.
     pub(super) fn write(
         &self,
         staged: StagedBytes,

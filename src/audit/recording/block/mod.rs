@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use crate::audit::recording::cause::Cause;
 use crate::audit::recording::facts::{
-    ArgumentRecord, ArrayEntry, MemoryChange, QueueSpan, Staleness, StreamEntry, kernel_name,
+    ArgumentRecord, ArrayEntry, MemoryChange, Staleness, StreamEntry, StreamSpan, kernel_name,
 };
 use crate::traffic::{Direction, Flow};
 use resident_backend::call_site::CallSite;
@@ -128,7 +128,7 @@ pub(in crate::audit) struct CopyEvent {
     /// How many of the bytes were up to date at the destination before elements between stale
     /// parts were made stale there.
     pub(in crate::audit) padding: u64,
-    /// The first and the last position in the stream's queue.
+    /// The first and the last position in the stream.
     positions: (u64, u64),
     /// The launch that needed it; 0 if none did.
     pub(in crate::audit) launch: u64,
@@ -302,14 +302,14 @@ impl RecordBlock {
         copy.source.map(|device| self.device(device))
     }
 
-    pub(in crate::audit) fn span_of_copy(&self, copy: &CopyEvent) -> QueueSpan {
+    pub(in crate::audit) fn span_of_copy(&self, copy: &CopyEvent) -> StreamSpan {
         let (first, last) = copy.positions;
-        QueueSpan { queue: self.stream(copy.key.stream).queue, first, last }
+        StreamSpan { stream_id: self.stream(copy.key.stream).stream_id, first, last }
     }
 
-    pub(in crate::audit) fn span_of_launch(&self, launch: &LaunchEvent) -> QueueSpan {
-        let queue = self.stream(launch.stream).queue;
-        QueueSpan { queue, first: launch.position, last: launch.position }
+    pub(in crate::audit) fn span_of_launch(&self, launch: &LaunchEvent) -> StreamSpan {
+        let stream_id = self.stream(launch.stream).stream_id;
+        StreamSpan { stream_id, first: launch.position, last: launch.position }
     }
 }
 

@@ -68,7 +68,7 @@ pub(in crate::audit) struct OpenBlock {
     arrays: Table<(u64, u32), ArrayEntry>,
     /// By the address of the title, which the table keeps.
     kernels: Table<usize, Arc<str>>,
-    /// By the number of the queue.
+    /// By the stream's number in the process.
     streams: Table<u64, StreamEntry>,
     devices: Vec<Arc<str>>,
     names: Vec<Arc<str>>,
@@ -181,8 +181,8 @@ impl OpenBlock {
     pub(in crate::audit) fn push_record(&mut self, record: &Record) {
         let array = (record.array.id, 0);
         let array = self.arrays.index(array, array.0, || record.array.clone());
-        let queue = record.stream.queue;
-        let stream = self.streams.index(queue, queue, || record.stream.clone());
+        let stream_id = record.stream.stream_id;
+        let stream = self.streams.index(stream_id, stream_id, || record.stream.clone());
         let key = CopyKey {
             site: SiteAddress(record.site),
             since: record.staleness.since().map(SiteAddress),
@@ -287,8 +287,8 @@ impl OpenBlock {
 
     #[inline]
     fn stream(&mut self, stream: &Stream) -> u32 {
-        let queue = stream.id().0;
-        self.streams.index(queue, queue, || StreamEntry::of(stream))
+        let stream_id = stream.id().0;
+        self.streams.index(stream_id, stream_id, || StreamEntry::of(stream))
     }
 
     /// The index of a name. Only the latest few are searched.

@@ -56,13 +56,13 @@ pub fn abort(comm: Comm, cause: &str) -> Result<()> {
 
 /// Records that all work of the stream that is not over has failed.
 fn record_unfinished(stream: &Stream, record: FailureRecord) -> Result<(), BackendError> {
-    let (queue, record) = (stream.queue(), Arc::new(record));
-    let tail = queue.tail();
-    if queue.poll(tail)? {
+    let (raw, record) = (stream.raw(), Arc::new(record));
+    let tail = raw.tail();
+    if raw.poll(tail)? {
         return Ok(());
     }
-    for position in queue.completed().0 + 1..=tail.0 {
-        failure::record(queue.id(), Position(position), Arc::clone(&record));
+    for position in raw.completed().0 + 1..=tail.0 {
+        failure::record(raw.id(), Position(position), Arc::clone(&record));
     }
     Ok(())
 }

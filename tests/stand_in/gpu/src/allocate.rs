@@ -41,7 +41,7 @@ pub fn free(
         .remove(address, |allocation| allocation.context == context.handle && may_go(allocation));
     let freed = freed.ok_or(Code::INVALID_VALUE)?;
     call::set_bytes(freed.len_bytes);
-    stream.ordered(context, |queue| queue.free(in_engine(address))).map(drop)
+    stream.ordered(context, |raw| raw.free(in_engine(address))).map(drop)
 }
 
 /// The engine's address of an allocation: the engine aligns to more than some settings want.
@@ -73,7 +73,7 @@ fn allocate(
     let device = &context.device;
     device.ledger().reserve(len_bytes, pool)?;
     let label = work::label(&format!("memory of {len_bytes} bytes"));
-    let address = match stream.queue.allocate(len_bytes + shift_bytes(), &label) {
+    let address = match stream.raw.allocate(len_bytes + shift_bytes(), &label) {
         Ok(Address(address)) => address + shift_bytes(),
         Err(error) => {
             device.ledger().give_back(len_bytes, pool);

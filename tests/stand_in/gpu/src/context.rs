@@ -13,7 +13,7 @@ use crate::interface::{interface, rules};
 use crate::machine::{self, Device};
 use crate::stream::Stream;
 use crate::work;
-use resident_backend::{FailureRecord, Position, QueueId, failure};
+use resident_backend::{FailureRecord, Position, StreamId, failure};
 
 /// A context. The primary context of a device exists as long as it is retained.
 #[derive(Debug)]
@@ -26,8 +26,8 @@ pub struct Context {
     lost: AtomicU32,
     /// The process-wide number of failures at the last check.
     seen_epoch: AtomicU64,
-    /// All work depends on position 1 of this queue, which fails when the context is lost.
-    life: QueueId,
+    /// All work depends on position 1 of this stream, which fails when the context is lost.
+    life: StreamId,
     /// Held while a loss is looked for, so that no thread reports a loss before copies have ended.
     looking: Mutex<()>,
     lists: Mutex<Lists>,
@@ -37,8 +37,8 @@ pub struct Context {
 struct Lists {
     /// All streams except the NULL stream. A destroyed stream stays until its work is done.
     streams: Vec<Arc<Stream>>,
-    /// The queues of its streams, to look up failures; of streams that are over, those with one.
-    queues: Vec<QueueId>,
+    /// The numbers of its streams, to look up failures; of streams that are over, those with one.
+    stream_ids: Vec<StreamId>,
     peers: BTreeSet<usize>,
     /// The per-thread default streams.
     per_thread: HashMap<ThreadId, Arc<Stream>>,
@@ -53,9 +53,9 @@ impl Context {
     /// Creates a context.
     pub fn new(device: Arc<Device>) -> Outcome<Arc<Self>> {
         let handle = handle::next();
-        let life = QueueId::next();
+        let life = StreamId::next();
         let legacy = Stream::legacy(handle, life, &device)?;
-        let lists = Lists { queues: vec![legacy.queue.id()], ..Lists::default() };
+        let lists = Lists { stream_ids: vec![legacy.raw.id()], ..Lists::default() };
         Ok(Arc::new(Self {
             handle,
             device,
@@ -114,8 +114,8 @@ impl Context {
     }
 
     fn first_failure(&self) -> Option<Arc<FailureRecord>> {
-        let queues = self.lists().queues.clone();
-        queues.into_iter().find_map(first_failure)
+        let stream_ids = self.lists().stream_ids.clone();
+        stream_ids.into_iter().find_map(first_failure)
     }
 
     /// Marks the context as lost if work failed. Before any call reports that, work that has not
@@ -158,8 +158,8 @@ impl Context {
         Ok(stream)
     }
 
-    /// The queue on which all work of the context depends.
-    pub fn life(&self) -> QueueId {
+    /// The stream on which all work of the context depends.
+    pub fn life(&self) -> StreamId {
         self.life
     }
 
@@ -169,15 +169,15 @@ impl Context {
         let all = std::mem::take(&mut lists.streams);
         let (over, streams): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| one.is_over());
         lists.streams = streams;
-        let is_over = |queue: QueueId| over.iter().any(|stream| stream.queue.id() == queue);
-        lists.queues.retain(|queue| !is_over(*queue) || first_failure(*queue).is_some());
-        lists.queues.push(stream.queue.id());
+        let is_over = |id: StreamId| over.iter().any(|stream| stream.raw.id() == id);
+        lists.stream_ids.retain(|id| !is_over(*id) || first_failure(*id).is_some());
+        lists.stream_ids.push(stream.raw.id());
         lists.streams.push(stream);
     }
 
-    /// Adds a queue, whose failures are then failures of the context.
-    pub fn watch(&self, queue: QueueId) {
-        self.lists().queues.push(queue);
+    /// Adds a stream, whose failures are then failures of the context.
+    pub fn watch(&self, id: StreamId) {
+        self.lists().stream_ids.push(id);
     }
 
     /// All streams, the NULL stream included.
@@ -190,7 +190,7 @@ impl Context {
     /// Waits until all work is done, then returns an error if the context is lost.
     pub fn wait_for_all(&self) -> Outcome {
         for stream in self.streams() {
-            stream.wait_until(stream.queue.tail())?;
+            stream.wait_until(stream.raw.tail())?;
         }
         self.device.ledger().settle();
         self.check()
@@ -226,7 +226,7 @@ impl Context {
         let addresses = self.device.ledger().of_context(self.handle);
         for address in addresses {
             self.device.ledger().remove(address, |_| true);
-            let _engine_knows_it = self.legacy.queue.free(crate::allocate::in_engine(address));
+            let _engine_knows_it = self.legacy.raw.free(crate::allocate::in_engine(address));
         }
     }
 
@@ -271,8 +271,8 @@ pub fn pop_current() -> Option<Handle> {
     CURRENT.with_borrow_mut(Vec::pop)
 }
 
-/// The first failure of a queue's work.
-fn first_failure(queue: QueueId) -> Option<Arc<FailureRecord>> {
-    let first = failure::first_between(queue, Position::START, Position(u64::MAX));
+/// The first failure of a stream's work.
+fn first_failure(id: StreamId) -> Option<Arc<FailureRecord>> {
+    let first = failure::first_between(id, Position::START, Position(u64::MAX));
     first.map(|(_, record)| record)
 }

@@ -257,7 +257,7 @@ fn part(source: &End, destination: &End, extent: Extent) -> CopyBox {
 }
 
 /// Queues the copy on the stream. If the stream belongs to another device than the destination, the
-/// copy runs on a queue of the destination's device. Events make it wait for the stream, and the
+/// copy runs on a stream of the destination's device. Events make it wait for the stream, and the
 /// stream wait for it.
 fn queue_copy(
     context: &Context,
@@ -299,14 +299,14 @@ fn submit_elsewhere(
     make: impl FnOnce(Dependencies) -> Work,
 ) -> Outcome<Position> {
     let failed = |error| work::code_of_error(&error);
-    let queue = device.engine.default_queue().map_err(failed)?;
-    let before = stream.ordered(context, |queue| queue.record(EventTiming::Disabled))?;
-    queue.wait(before.as_ref()).map_err(failed)?;
-    let position = queue.submit(make(stream.depends())).map_err(failed)?;
-    let after = queue.record(EventTiming::Disabled).map_err(failed)?;
-    context.watch(queue.id());
+    let raw = device.engine.default_stream().map_err(failed)?;
+    let before = stream.ordered(context, |raw| raw.record(EventTiming::Disabled))?;
+    raw.wait(before.as_ref()).map_err(failed)?;
+    let position = raw.submit(make(stream.depends())).map_err(failed)?;
+    let after = raw.record(EventTiming::Disabled).map_err(failed)?;
+    context.watch(raw.id());
     stream.wait_for(context, after.as_ref(), Some(position))?;
-    Ok(stream.queue.tail())
+    Ok(stream.raw.tail())
 }
 
 fn describe(source: &Memory, destination: &Memory, is_between: bool) -> &'static str {

@@ -53,7 +53,7 @@ impl Event {
         let is_timed = self.flags & DISABLE_TIMING == 0;
         let timing = if is_timed { EventTiming::Enabled } else { EventTiming::Disabled };
         let work = stream.last();
-        let event = stream.ordered(context, |queue| queue.record(timing))?;
+        let event = stream.ordered(context, |raw| raw.record(timing))?;
         let is_unreleased = stream.release(interface().releases_to_host(self.flags));
         *self.record.lock().unwrap_or_else(PoisonError::into_inner) =
             Some(Record { event, work, is_unreleased });

@@ -8,7 +8,7 @@
 //! * `handle`, `machine`, `context`, `stream`, `capture`, `event`, `ledger`, `host`: the objects:
 //!   handles, devices and their contexts, streams, their captures, events, memory accounting, host
 //!   memory
-//! * `work`, `copy`, `fill`, `allocate`: work for an engine's queue
+//! * `work`, `copy`, `fill`, `allocate`: work for an engine's stream
 //! * `entry`, `module`, `kernel`, `code_launch`: modules, functions, launches
 //! * `functions/`: what functions of both do that are alike but for their names
 //! * `control`: the functions that the client calls

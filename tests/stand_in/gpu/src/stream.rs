@@ -1,4 +1,4 @@
-//! Streams: an engine's queue with CUDA's ordering rules.
+//! Streams: an engine's stream with CUDA's ordering rules.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,8 +12,8 @@ use crate::host;
 use crate::machine::{Device, settings};
 use crate::work;
 use resident_backend::{
-    Backend, BackendError, Dependencies, EventTiming, Memory, Position, Queue, QueueId, RawEvent,
-    Work,
+    Backend, BackendError, Dependencies, EventTiming, Memory, Position, RawEvent, RawStream,
+    StreamId, Work,
 };
 
 /// One stream.
@@ -21,14 +21,14 @@ use resident_backend::{
 pub struct Stream {
     pub handle: Handle,
     pub context: Handle,
-    pub queue: Arc<dyn Queue>,
+    pub raw: Arc<dyn RawStream>,
     /// Whether this stream and the NULL stream wait for each other.
     pub is_blocking: bool,
     pub flags: u32,
     pub priority: i32,
     is_legacy: bool,
     /// See [`Context`].
-    life: QueueId,
+    life: StreamId,
     is_destroyed: AtomicBool,
     state: Mutex<State>,
 }
@@ -38,9 +38,9 @@ struct State {
     /// The last queued work.
     last: Position,
     /// For each other stream of the context, the last work that this stream waits for.
-    waited: HashMap<QueueId, Position>,
+    waited: HashMap<StreamId, Position>,
     /// For each other stream, the last work that this stream waits for because of the NULL stream.
-    joined: HashMap<QueueId, Position>,
+    joined: HashMap<StreamId, Position>,
     /// The copies to the host that were not complete when the last one was queued.
     copies_to_host: Vec<Position>,
     /// The work that the host has waited for.
@@ -51,26 +51,26 @@ struct State {
 
 impl Stream {
     /// Creates the NULL stream of a context.
-    pub fn legacy(context: Handle, life: QueueId, device: &Device) -> Outcome<Arc<Self>> {
-        let queue = device.engine.default_queue().map_err(|error| work::code_of_error(&error))?;
-        Ok(Arc::new(Self::over(queue, 0, (context, life), 0, 0)))
+    pub fn legacy(context: Handle, life: StreamId, device: &Device) -> Outcome<Arc<Self>> {
+        let raw = device.engine.default_stream().map_err(|error| work::code_of_error(&error))?;
+        Ok(Arc::new(Self::over(raw, 0, (context, life), 0, 0)))
     }
 
     /// Creates a stream of a context.
     pub fn new(context: &Context, flags: u32, priority: i32) -> Outcome<Arc<Self>> {
-        let queue =
-            context.device.engine.new_queue(None).map_err(|error| work::code_of_error(&error))?;
+        let raw =
+            context.device.engine.new_stream(None).map_err(|error| work::code_of_error(&error))?;
         let of_context = (context.handle, context.life());
-        let stream = Arc::new(Self::over(queue, handle::next(), of_context, flags, priority));
+        let stream = Arc::new(Self::over(raw, handle::next(), of_context, flags, priority));
         handle::insert(stream.handle, Object::Stream(Arc::clone(&stream)));
         context.add_stream(Arc::clone(&stream));
         Ok(stream)
     }
 
     fn over(
-        queue: Arc<dyn Queue>,
+        raw: Arc<dyn RawStream>,
         handle: Handle,
-        (context, life): (Handle, QueueId),
+        (context, life): (Handle, StreamId),
         flags: u32,
         priority: i32,
     ) -> Self {
@@ -79,7 +79,7 @@ impl Stream {
         Self {
             handle,
             context,
-            queue,
+            raw,
             is_blocking: !is_legacy && flags & 1 == 0,
             flags,
             priority,
@@ -102,7 +102,7 @@ impl Stream {
 
     /// Whether the handle is destroyed and all work is complete.
     pub fn is_over(&self) -> bool {
-        self.is_destroyed.load(Ordering::Acquire) && self.queue.completed() >= self.queue.tail()
+        self.is_destroyed.load(Ordering::Acquire) && self.raw.completed() >= self.raw.tail()
     }
 
     /// Queues work that `make` builds from its dependencies.
@@ -121,11 +121,11 @@ impl Stream {
             },
             _ => None,
         };
-        let position = self.queue.submit(work).map_err(|error| work::code_of_error(&error))?;
+        let position = self.raw.submit(work).map_err(|error| work::code_of_error(&error))?;
         state.last = position;
         if let Some(address) = to_host {
             state.is_unreleased |= host::around(address).is_some_and(|range| range.needs_release());
-            let completed = self.queue.completed();
+            let completed = self.raw.completed();
             state.copies_to_host.retain(|copy| *copy > completed);
             state.copies_to_host.push(position);
         }
@@ -139,15 +139,15 @@ impl Stream {
     }
 
     fn depends_in(&self, state: &State) -> Dependencies {
-        let waited = state.waited.iter().map(|(queue, position)| (*queue, *position));
-        let own = [(self.queue.id(), state.last), (self.life, Position(1))];
+        let waited = state.waited.iter().map(|(raw, position)| (*raw, *position));
+        let own = [(self.raw.id(), state.last), (self.life, Position(1))];
         waited.chain(own).collect()
     }
 
     /// If the stream is running a copy to the host, waits for its end. The context is lost, so that
     /// no other copy begins. Other work is not waited for: it may wait for the caller.
     pub fn end_copy_to_host(&self) {
-        let next = Position(self.queue.completed().0 + 1);
+        let next = Position(self.raw.completed().0 + 1);
         let is_copy = self.state().copies_to_host.contains(&next);
         if is_copy {
             // A failure has the same effect as success: the copy has ended.
@@ -159,10 +159,10 @@ impl Stream {
     pub fn ordered<T>(
         &self,
         context: &Context,
-        queue: impl FnOnce(&dyn Queue) -> Result<T, BackendError>,
+        call: impl FnOnce(&dyn RawStream) -> Result<T, BackendError>,
     ) -> Outcome<T> {
         self.join(context)?;
-        queue(self.queue.as_ref()).map_err(|error| work::code_of_error(&error))
+        call(self.raw.as_ref()).map_err(|error| work::code_of_error(&error))
     }
 
     /// Takes note of an event that releases all bytes to the host, or of another. Returns whether
@@ -181,10 +181,10 @@ impl Stream {
         event: &dyn RawEvent,
         work: Option<Position>,
     ) -> Outcome {
-        self.ordered(context, |queue| queue.wait(event))?;
+        self.ordered(context, |raw| raw.wait(event))?;
         if let Some(position) = work {
             let mut state = self.state();
-            let known = state.waited.entry(event.queue()).or_default();
+            let known = state.waited.entry(event.stream()).or_default();
             *known = position.max(*known);
         }
         Ok(())
@@ -197,7 +197,7 @@ impl Stream {
 
     /// Waits until all work up to a position is complete.
     pub fn wait_until(&self, position: Position) -> Outcome {
-        self.queue.synchronize_to(position).map_err(|error| work::code_of_error(&error))?;
+        self.raw.synchronize_to(position).map_err(|error| work::code_of_error(&error))?;
         let mut state = self.state();
         state.awaited = state.awaited.max(position);
         Ok(())
@@ -207,7 +207,7 @@ impl Stream {
     /// lost.
     pub fn synchronize(&self, context: &Context) -> Outcome {
         capture::check_stream(self.handle)?;
-        self.wait_until(self.queue.tail())?;
+        self.wait_until(self.raw.tail())?;
         self.release(true);
         context.device.ledger().settle();
         context.check()
@@ -217,9 +217,9 @@ impl Stream {
     pub fn query(&self, context: &Context) -> Outcome {
         capture::check_stream(self.handle)?;
         let is_done =
-            self.queue.poll(self.queue.tail()).map_err(|error| work::code_of_error(&error))?;
+            self.raw.poll(self.raw.tail()).map_err(|error| work::code_of_error(&error))?;
         context.check()?;
-        let is_told = settings().says_idle || self.state().awaited >= self.queue.tail();
+        let is_told = settings().says_idle || self.state().awaited >= self.raw.tail();
         if is_done && is_told { Ok(()) } else { Err(Code::NOT_READY) }
     }
 
@@ -243,15 +243,15 @@ impl Stream {
     }
 
     fn come_behind(&self, other: &Self) -> Outcome {
-        let (id, last) = (other.queue.id(), other.queue.tail());
+        let (id, last) = (other.raw.id(), other.raw.tail());
         if last == Position::START
             || self.state().joined.get(&id).is_some_and(|joined| *joined >= last)
         {
             return Ok(());
         }
         let failed = |error| work::code_of_error(&error);
-        let event = other.queue.record(EventTiming::Disabled).map_err(failed)?;
-        self.queue.wait(event.as_ref()).map_err(failed)?;
+        let event = other.raw.record(EventTiming::Disabled).map_err(failed)?;
+        self.raw.wait(event.as_ref()).map_err(failed)?;
         self.state().joined.insert(id, event.position());
         Ok(())
     }

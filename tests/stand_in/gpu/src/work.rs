@@ -1,4 +1,4 @@
-//! Work for an engine's queue, and the CUDA codes of its failures.
+//! Work for an engine's stream, and the CUDA codes of its failures.
 
 use std::panic::Location;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::stream::Stream;
 use resident_backend::grid::Grid;
 use resident_backend::{
     BackendError, BackendErrorKind, Dependencies, FailureKind, FailureRecord, KernelBody, Label,
-    LabelText, LaunchWork, PackedArguments, Position, QueueId, Work, failure, rust_body,
+    LabelText, LaunchWork, PackedArguments, Position, StreamId, Work, failure, rust_body,
 };
 
 /// The prefix of a failure's cause if the cause is a CUresult and not an invalid address.
@@ -64,9 +64,9 @@ pub fn with_late_failure(mut depends: Dependencies) -> Dependencies {
     depends
 }
 
-fn late_failure() -> Option<(QueueId, Position)> {
+fn late_failure() -> Option<(StreamId, Position)> {
     let code = call::late_fault()?;
-    let (queue, position) = (QueueId::next(), Position(1));
+    let (stream, position) = (StreamId::next(), Position(1));
     let cause = format!("{CODE_PREFIX}{}", code.0);
     let record = FailureRecord {
         kind: FailureKind::Contents,
@@ -75,8 +75,8 @@ fn late_failure() -> Option<(QueueId, Position)> {
         cause,
         inherited: false,
     };
-    failure::record(queue, position, Arc::new(record));
-    Some((queue, position))
+    failure::record(stream, position, Arc::new(record));
+    Some((stream, position))
 }
 
 /// Queues a kernel.
@@ -111,8 +111,8 @@ pub fn submit_host(
     is_told: bool,
 ) -> Outcome<Position> {
     if is_told {
-        return stream.ordered(context, |queue| {
-            queue.submit(launch(body, PackedArguments::default(), Dependencies::new()))
+        return stream.ordered(context, |raw| {
+            raw.submit(launch(body, PackedArguments::default(), Dependencies::new()))
         });
     }
     stream.submit(context, |depends| launch(body, PackedArguments::default(), depends))

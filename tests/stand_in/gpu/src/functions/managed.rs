@@ -32,7 +32,7 @@ pub fn prefetch(address: u64, len_bytes: usize, to: i32, stream: Handle) -> Outc
         managed.prefetched = to;
         Ok(())
     })?;
-    stream.ordered(&context, |queue| queue.record(EventTiming::Disabled)).map(drop)
+    stream.ordered(&context, |raw| raw.record(EventTiming::Disabled)).map(drop)
 }
 
 /// Keeps advice for the memory, which has no effect.

@@ -94,7 +94,7 @@ pub fn add_callback(
     data: *mut c_void,
     flags: u32,
 ) -> Outcome {
-    let (context, queue) = Context::current_and_stream(stream)?;
+    let (context, known) = Context::current_and_stream(stream)?;
     let function = function.filter(|_| flags == 0).ok_or(Code::INVALID_VALUE)?;
-    kernel::launch_host(&context, &queue, HostFunction::Callback { function, stream, data })
+    kernel::launch_host(&context, &known, HostFunction::Callback { function, stream, data })
 }

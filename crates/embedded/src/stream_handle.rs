@@ -16,18 +16,18 @@ use resident_backend::call_site::CallSite;
 use resident_backend::sync::BackendGuard;
 use resident_backend::{
     Address, BackendError, CopyWork, Copying, EventTiming, FillWork, Label, LaunchCall, Maker,
-    ManagedRange, OwnCopy, Position, PrefetchTarget, Queue, QueueId, RawEvent, StagedBytes,
+    ManagedRange, OwnCopy, Position, PrefetchTarget, RawEvent, RawStream, StagedBytes, StreamId,
     TaskWaker, Work,
 };
 
 /// One in-order stream of an embedded device.
-pub(crate) struct EmbeddedQueue {
+pub(crate) struct EmbeddedStreamHandle {
     stream: Arc<EmbeddedStream>,
     /// All streams of the device. This value keeps a simulation alive; a stream does not.
     streams: Arc<Streams>,
 }
 
-impl EmbeddedQueue {
+impl EmbeddedStreamHandle {
     /// The handle of a new stream of `device`.
     pub(super) fn new(device: &Arc<DeviceCore>, streams: &Arc<Streams>) -> Self {
         Self { stream: streams.add(device), streams: Arc::clone(streams) }
@@ -78,8 +78,8 @@ impl EmbeddedQueue {
             if let Some(instruments) = self.instruments() {
                 let access = MemoryAccess::of_free(device.ordinal, address, len_bytes);
                 let operation = self.operation(position, "free".into(), None);
-                let (queue, depends) = (&self.stream.progress, &[][..]);
-                let submission = Submission { queue, position, operation, depends, clock };
+                let (stream, depends) = (&self.stream.progress, &[][..]);
+                let submission = Submission { stream, position, operation, depends, clock };
                 instruments.check(&submission, &[access]);
             }
         };
@@ -146,12 +146,12 @@ impl EmbeddedQueue {
             accesses.retain(|access| !access.is_on_device(source.ordinal));
         }
         let operation = self.operation(position, description.name().into(), description.site);
-        let (queue, depends) = (&self.stream.progress, description.depends);
-        let submission = Submission { queue, position, operation, depends, clock };
+        let (stream, depends) = (&self.stream.progress, description.depends);
+        let submission = Submission { stream, position, operation, depends, clock };
         instruments.check(&submission, &accesses);
     }
 
-    /// An operation of this queue, as hazards name it.
+    /// An operation of this stream, as hazards name it.
     fn operation(
         &self,
         position: Position,
@@ -204,8 +204,8 @@ impl EmbeddedQueue {
     }
 }
 
-impl Queue for EmbeddedQueue {
-    fn id(&self) -> QueueId {
+impl RawStream for EmbeddedStreamHandle {
+    fn id(&self) -> StreamId {
         self.stream.progress.id()
     }
 
@@ -342,7 +342,7 @@ impl Queue for EmbeddedQueue {
     }
 }
 
-impl Drop for EmbeddedQueue {
+impl Drop for EmbeddedStreamHandle {
     fn drop(&mut self) {
         // A forked child has no worker to end.
         if !self.stream.device.is_usable() {
@@ -352,11 +352,11 @@ impl Drop for EmbeddedQueue {
     }
 }
 
-impl fmt::Debug for EmbeddedQueue {
+impl fmt::Debug for EmbeddedStreamHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (device, number) = (self.stream.device.ordinal, self.stream.number);
         let (completed, tail) = (self.completed().0, self.tail().0);
-        write!(f, "EmbeddedQueue({device}.{number}, {completed} of {tail} done)")
+        write!(f, "EmbeddedStreamHandle({device}.{number}, {completed} of {tail} done)")
     }
 }
 

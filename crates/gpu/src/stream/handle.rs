@@ -1,4 +1,4 @@
-//! A stream's handle: the [`Queue`] of the backend traits, and cudarc's stream for interop.
+//! A stream's handle: the [`RawStream`] of the backend traits, and cudarc's stream for interop.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,21 +15,21 @@ use crate::context::make_current;
 use crate::driver::invalid;
 use resident_backend::{
     Address, BackendError, CopyWork, Copying, EventTiming, FillWork, Label, LaunchCall, Maker,
-    ManagedRange, Position, PrefetchTarget, Queue, QueueId, RawEvent, StagedBytes, TaskWaker,
+    ManagedRange, Position, PrefetchTarget, RawEvent, RawStream, StagedBytes, StreamId, TaskWaker,
 };
 
 /// A stream's handle.
 #[derive(Debug)]
-pub struct GpuQueue(pub(super) Arc<GpuStream>);
+pub struct GpuStreamHandle(pub(super) Arc<GpuStream>);
 
-impl GpuQueue {
+impl GpuStreamHandle {
     pub fn new(stream: Arc<GpuStream>) -> Self {
         Self(stream)
     }
 }
 
 #[cfg(feature = "cuda")]
-impl GpuQueue {
+impl GpuStreamHandle {
     /// cudarc's stream object, for other code; `None` if the stream is not on an NVIDIA GPU.
     pub fn stream(&self) -> Option<&Arc<CudaStream>> {
         self.0.share()
@@ -64,8 +64,8 @@ fn is_same_stream(one: &CudaStream, other: &CudaStream) -> bool {
     handle(one) == handle(other) && one.context().cu_ctx() == other.context().cu_ctx()
 }
 
-impl Queue for GpuQueue {
-    fn id(&self) -> QueueId {
+impl RawStream for GpuStreamHandle {
+    fn id(&self) -> StreamId {
         self.0.id
     }
 
