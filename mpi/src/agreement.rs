@@ -51,6 +51,7 @@ pub(crate) fn agree(world: &World, operation: &'static str, text: String) -> Res
 /// - `Error::Mismatch`, in all processes, with the text of the first process that has another.
 /// - `Error::TimedOut` if some process does not call it.
 pub(crate) fn agree_on(world: &World, operation: &'static str, plan: Plan) -> Result<()> {
+    world.roll_call().begin_operation();
     let key = plan.key();
     if all_have(world, operation, key)? {
         return Ok(());

@@ -28,8 +28,14 @@ impl Awaited {
 
     /// The error of a wait that took so long.
     pub(crate) fn timed_out(&self, after: Duration) -> Error {
-        let Self { operation, rank, axis, side } = *self;
-        Error::TimedOut { operation, rank, axis, side, after }
+        self.timed_out_for(self.rank.into_iter().collect(), after)
+    }
+
+    /// The error of a wait for these processes, or for unknown ones if there are none.
+    pub(crate) fn timed_out_for(&self, missing: Vec<usize>, after: Duration) -> Error {
+        let Self { operation, axis, side, .. } = *self;
+        let rank = if let [rank] = *missing { Some(rank) } else { None };
+        Error::TimedOut { operation, rank, missing, axis, side, after }
     }
 
     /// One process, for a face.

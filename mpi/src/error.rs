@@ -43,8 +43,11 @@ pub enum Error {
     TimedOut {
         /// The function of this crate that waited.
         operation: &'static str,
-        /// The process that was waited for; `None` if a collective waited for all.
+        /// The process that was waited for; `None` if it is not one alone.
         rank: Option<usize>,
+        /// The processes that were waited for: of a collective operation, those that have not
+        /// come, or do not answer. Empty if that is not known.
+        missing: Vec<usize>,
         /// The axis of the face that is missing, in an exchange.
         axis: Option<usize>,
         /// The side of that face.
@@ -112,15 +115,15 @@ impl fmt::Display for Place<'_> {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TimedOut { operation, rank, axis, side, after } => {
-                write!(f, "`{operation}`: ")?;
-                match rank {
-                    Some(rank) => write!(f, "rank {rank}{} ", Place(axis, side))?,
-                    None => write!(f, "another process ")?,
-                }
+            Self::TimedOut { operation, missing, axis, side, after, .. } => {
+                let (who, which) = match &**missing {
+                    [] => (String::from("another process"), "that process"),
+                    [rank] => (format!("rank {rank}{}", Place(axis, side)), "that process"),
+                    ranks => (ranks_text(ranks), "these processes"),
+                };
                 write!(
                     f,
-                    "did not answer within {after:?}; look at that process, or set \
+                    "`{operation}`: {who} did not answer within {after:?}; look at {which}, or set \
                      RESIDENT_MPI_TIMEOUT to more seconds"
                 )
             }
@@ -134,6 +137,16 @@ impl fmt::Display for Error {
             Self::Mpi { call, code, text } => write!(f, "{call} returned {code}: {text}"),
             Self::Resident(error) => error.fmt(f),
         }
+    }
+}
+
+/// The first of several ranks, and how many there are.
+fn ranks_text(ranks: &[usize]) -> String {
+    const NAMED_MAX: usize = 8;
+    let named: Vec<String> = ranks.iter().take(NAMED_MAX).map(usize::to_string).collect();
+    match ranks.len() - named.len() {
+        0 => format!("ranks {}", named.join(", ")),
+        more => format!("ranks {} and {more} more", named.join(", ")),
     }
 }
 

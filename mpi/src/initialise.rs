@@ -113,7 +113,7 @@ fn open(
 ) -> Result<World> {
     let deadline = Instant::now() + timeout;
     session.open(|is_done| {
-        if wait_until(deadline, is_done)?.is_some() {
+        if wait_until(deadline, is_done, || Ok(()))?.is_some() {
             return Ok(());
         }
         Err(Awaited::all(OPERATION).timed_out(timeout))

@@ -69,6 +69,7 @@ mod packed;
 mod part;
 mod point_to_point;
 mod progress;
+mod roll_call;
 mod self_test;
 mod transfer;
 mod transport;

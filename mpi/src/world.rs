@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::inbox::Inbox;
 use crate::nccl::Communicator;
 use crate::progress::Progress;
+use crate::roll_call::{self, RollCall};
 use crate::transfer::{Operation, Tested, Transfer, Transfers};
 use crate::transport::{Choice, Reachable, Transport};
 use crate::waiting::wait_until;
@@ -104,6 +105,7 @@ pub(crate) struct World {
     progress: Option<Progress>,
     inbox: Arc<Inbox>,
     transfers: Transfers,
+    roll_call: RollCall,
     counts: Counts,
     facts: Facts,
     reachable: Reachable,
@@ -151,6 +153,7 @@ impl World {
             progress,
             inbox,
             transfers: Transfers::default(),
+            roll_call: RollCall::default(),
             counts: Counts::default(),
             facts,
             reachable: Reachable::new(facts.choice.transport),
@@ -312,14 +315,28 @@ impl World {
         &self,
         awaited: &Awaited,
         deadline: Instant,
-        is_done: impl FnMut() -> Result<bool>,
+        mut is_done: impl FnMut() -> Result<bool>,
     ) -> Result<()> {
         self.check()?;
-        if let Some(waited) = wait_until(deadline, is_done)? {
+        let before_sleep = || roll_call::answer_sometimes(self);
+        if let Some(waited) = wait_until(deadline, &mut is_done, before_sleep)? {
             self.counts.add_wait(waited);
             return Ok(());
         }
-        Err(self.break_with(awaited.timed_out(self.facts.timeout)))
+        // MPI may refuse to ask processes that are gone: then none is named.
+        let timed_out = match awaited.rank {
+            Some(_) => awaited.timed_out(self.facts.timeout),
+            None => match roll_call::missing(self, is_done).unwrap_or(Some(Vec::new())) {
+                Some(missing) => awaited.timed_out_for(missing, self.facts.timeout),
+                None => return Ok(()),
+            },
+        };
+        Err(self.break_with(timed_out))
+    }
+
+    /// The collective operations of this process.
+    pub(crate) fn roll_call(&self) -> &RollCall {
+        &self.roll_call
     }
 
     /// Makes all later calls fail with this error, and the job end with the last handle: after a
