@@ -10,6 +10,8 @@
 //! 4. [Several streams](several_streams): copies and kernels that overlap, without events.
 //! 5. [Programs that run for long](programs_that_run_for_long), and many processes: numbers for
 //!    monitoring, reports meanwhile, memory.
+//! 6. [Threads that wait](threads_that_wait): rayon, async executors, and bodies that wait for each
+//!    other.
 //!
 //! For those who know other libraries: [what differs](from_numba_cupy_and_cudarc) and the most
 //! common names, all names of [Numba](from_numba), [CuPy](from_cupy) and [cudarc](from_cudarc), and
@@ -36,6 +38,9 @@ pub mod several_streams {}
 
 #[doc = include_str!("../docs/guide/programs_that_run_for_long.md")]
 pub mod programs_that_run_for_long {}
+
+#[doc = include_str!("../docs/guide/threads_that_wait.md")]
+pub mod threads_that_wait {}
 
 #[doc = include_str!("../docs/guide/from_numba_cupy_and_cudarc/introduction.md")]
 pub mod from_numba_cupy_and_cudarc {}

@@ -37,6 +37,8 @@
 //! | [Read a report](guide::read_a_report) | what a program copies, what it need not, how to mend that |
 //! | [Budgets in tests](guide::budgets_in_tests) | tests that fail if more is copied |
 //! | [Several streams](guide::several_streams) | copies and kernels that overlap |
+//! | [Programs that run for long](guide::programs_that_run_for_long) | numbers for monitoring, reports, memory |
+//! | [Threads that wait](guide::threads_that_wait) | rayon, async executors, bodies that wait |
 //! | [Numba, CuPy and cudarc](guide::from_numba_cupy_and_cudarc) | what differs; all names of [Numba](guide::from_numba), [CuPy](guide::from_cupy), [cudarc](guide::from_cudarc) |
 //! | [kernels in Rust](guide::kernels_in_rust) | PTX that rustc makes of the function that the host runs too |
 //! | [cuda-core and cuda-oxide](guide::from_cuda_core_and_cuda_oxide) | names of NVIDIA's Rust crates, and kernels written in Rust |

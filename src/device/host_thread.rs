@@ -11,6 +11,7 @@ use std::thread::{self, Thread};
 use std::time::Duration;
 
 use resident_backend::sync::{self, EventCount, Mutex};
+use resident_backend::thread_pools::in_own_pool;
 use resident_backend::unwinding::contain_panic;
 use resident_backend::{Position, RawStream, StreamId, TaskWaker};
 
@@ -81,7 +82,7 @@ impl HostThread {
 
     fn run(&self) {
         while let Some(Waiting { raw, position, runs_by_itself, run }) = self.next() {
-            RUNS_FOR.set(Some(raw.id()));
+            let id = raw.id();
             if runs_by_itself {
                 // If the driver can no longer tell, the work is over.
                 let _over = raw.synchronize_to(position);
@@ -92,7 +93,13 @@ impl HostThread {
             drop(raw);
             sync::assert_none_held();
             // The function's result may panic when it is dropped.
-            contain_panic(run);
+            contain_panic(|| {
+                in_own_pool(|| {
+                    RUNS_FOR.set(Some(id));
+                    contain_panic(run);
+                    RUNS_FOR.set(None);
+                });
+            });
         }
     }
 

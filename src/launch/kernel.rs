@@ -126,7 +126,8 @@ impl<S: Signature> Kernel<S> {
 
     /// Sets the body in Rust, for the embedded device ([`Device::cpu`]) and for
     /// [`call`](Self::call). The body runs once for a whole launch, with a slice for each flat
-    /// parameter and an ndarray view for each sized parameter. The body may use threads of its own.
+    /// parameter and an ndarray view for each sized parameter. It runs on one thread, and may use
+    /// others: see [threads that wait](crate::guide::threads_that_wait).
     ///
     /// If a body panics, the contents that the launch should have written are lost: reading them is
     /// [`Lost`](crate::Error::Lost) until they are overwritten. Inside a body, calls of this

@@ -15,6 +15,7 @@ use crate::transfer::{self, LaunchedArrays, Request};
 use resident_backend::call_site::CallSite;
 use resident_backend::grid::Grid;
 use resident_backend::sync;
+use resident_backend::thread_pools::note_pool_threads;
 use resident_backend::{
     Address, BackendError, Dependencies, KernelBody, KernelCode, LaunchCall, PackedArray, Position,
     failure,
@@ -81,11 +82,12 @@ impl<'a> Launch<'a> {
             // Before the arrays are pinned: with a pinned array no records are removed.
             storage::forget_failures();
         }
-        let names = || self.bound_arrays().map(|array| array.storage.named()).collect();
-        if let KernelCode::Host(body) = self.code
-            && let Some(named) = body.with_array_names(&names)
-        {
-            return self.queue_named(named, stream);
+        if let KernelCode::Host(body) = self.code {
+            note_pool_threads();
+            let names = || self.bound_arrays().map(|array| array.storage.named()).collect();
+            if let Some(named) = body.with_array_names(&names) {
+                return self.queue_named(named, stream);
+            }
         }
         if audit::observes_launches() {
             self.queue_observed(stream)

@@ -54,6 +54,7 @@ mod staged_bytes;
 pub mod sync;
 mod task_waker;
 pub mod thread_list;
+pub mod thread_pools;
 pub mod timeline;
 pub mod unwinding;
 mod waiting_tasks;

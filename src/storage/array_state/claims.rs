@@ -70,7 +70,7 @@ impl Drop for MemoryClaim<'_> {
 pub(crate) fn wait_for_claim(state: StateGuard<'_>) {
     let seen = RELEASED.current();
     drop(state);
-    RELEASED.wait_after(seen);
+    RELEASED.wait_after_lent(seen);
 }
 
 impl ArrayState {

@@ -31,6 +31,7 @@ mod repeated_launches;
 mod scattered;
 mod soundness;
 mod subscribers;
+mod thread_pools;
 mod threads;
 mod threads_and_faults;
 mod tracing_events;

@@ -4,12 +4,16 @@
 //! An operation is ready if every earlier one of its stream has completed. The thread that takes it
 //! from the queue, under the stream's lock, runs it. If the worker has taken it, with others, they
 //! are not in the queue any more, and the thread that waits sleeps.
+//!
+//! A thread of a rayon pool runs no launches: if the body uses rayon, the thread may run other
+//! tasks of the program within it.
 
 use std::sync::Arc;
 
 use super::operation::{ControlOperation, QueuedOperation};
 use super::stream::{EmbeddedStream, StreamPoint};
 use resident_backend::Position;
+use resident_backend::thread_pools::is_pool_thread;
 
 /// The number of streams, each of which waits for the next, among which a ready operation is looked
 /// for.
@@ -49,6 +53,7 @@ impl EmbeddedStream {
             Some(ControlOperation::Wait(point)) if !point.is_complete() => {
                 Some(Next::WaitFor(point.clone()))
             }
+            None if state.queued.begins_with_launch() && is_pool_thread() => None,
             _ => state.queued.pop().map(Next::Run),
         }
     }

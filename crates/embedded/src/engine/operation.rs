@@ -254,6 +254,11 @@ impl OperationQueue {
         Some((*position, control))
     }
 
+    /// Whether the next operation is a launch.
+    pub(super) fn begins_with_launch(&self) -> bool {
+        self.entries.front().is_some_and(|entry| matches!(entry.kind, EntryKind::Launch))
+    }
+
     pub(super) fn push(&mut self, position: Position, fault: Option<u64>, operation: Operation) {
         let kind = match operation {
             Operation::Control(control) => EntryKind::Control(control),

@@ -14,6 +14,7 @@ use crate::engine::{ControlOperation, EmbeddedStream, QueuedOperation, StreamPoi
 use crate::race_check::Tracker;
 use resident_backend::Position;
 use resident_backend::sync::{BackendGuard, BackendLock};
+use resident_backend::thread_pools::off_pool;
 
 thread_local! {
     /// The simulation that new seeded devices of this thread join, if it is still alive.
@@ -88,6 +89,10 @@ impl Simulation {
     /// Runs one ready operation for a thread that polls `position` of `stream`. If none is ready,
     /// and the position waits for another simulation, runs one there: perhaps no other thread does.
     pub(crate) fn poll(&self, stream: &EmbeddedStream, position: Position) {
+        off_pool(|| self.poll_here(stream, position));
+    }
+
+    fn poll_here(&self, stream: &EmbeddedStream, position: Position) {
         if !self.run_one()
             && let Some(point) = self.outside_point_before(stream, position)
         {
@@ -98,6 +103,10 @@ impl Simulation {
     /// Runs ready operations until `position` of `stream` has completed. Returns `false` if that
     /// position cannot complete.
     pub(crate) fn run_until(&self, stream: &Arc<EmbeddedStream>, position: Position) -> bool {
+        off_pool(|| self.run_until_here(stream, position))
+    }
+
+    fn run_until_here(&self, stream: &Arc<EmbeddedStream>, position: Position) -> bool {
         while !stream.progress.is_complete(position) {
             if self.run_one() {
                 continue;
