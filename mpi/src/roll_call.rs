@@ -40,7 +40,7 @@ impl RollCall {
 pub(crate) fn answer_sometimes(world: &World) -> Result<()> {
     let sleeps = &world.roll_call().sleeps;
     sleeps.set(sleeps.get() + 1);
-    if sleeps.get() % SLEEPS == 0 { answer(world) } else { Ok(()) }
+    if sleeps.get().is_multiple_of(SLEEPS) { answer(world) } else { Ok(()) }
 }
 
 /// Answers the questions that have arrived.

@@ -3,12 +3,13 @@
 //! A body that calls rayon waits for threads of a pool. If all threads of that pool wait for the
 //! body, in calls of this library, nothing goes on. So
 //!
-//! * a thread of a pool lends itself while it waits ([`Lent`]): once all threads of its pool wait,
-//!   it runs jobs of the pool, as rayon's own waits do;
+//! * once a thread of a pool has launched or awaited something, bodies run in pools of the library's
+//!   own ([`in_own_pool`]), so that they do not depend on the program's;
+//! * while a body runs that began before, a thread of a pool lends itself as it waits ([`Lent`]):
+//!   once all threads of its pool wait, it runs jobs of the pool, as rayon's own waits do. At other
+//!   times it runs none, since the task that waits may hold a lock that the job takes;
 //! * a thread of a pool runs no body of the program while it waits: rayon may run another task of
-//!   the program within the body, whose calls would count as the body's ([`off_pool`]);
-//! * once a thread of a pool has called the library, bodies run in pools of the library's own
-//!   ([`in_own_pool`]), so that they no longer depend on the program's.
+//!   the program within the body, whose calls would count as the body's ([`off_pool`]).
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -29,6 +30,9 @@ const NESTED_MAX: u32 = 64;
 
 /// Whether a thread of a rayon pool has launched or awaited something.
 static ARE_USED: AtomicBool = AtomicBool::new(false);
+
+/// The bodies that run, and may use pools of the program: none begins once pools are used.
+static RUNNING: AtomicUsize = AtomicUsize::new(0);
 
 /// The threads of pools that wait and run no job meanwhile.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
@@ -72,12 +76,12 @@ impl Lent {
         if !is_pool_thread() {
             return None;
         }
-        ARE_USED.store(true, Ordering::Relaxed);
+        ARE_USED.store(true, Ordering::SeqCst);
         WAITING.fetch_add(1, Ordering::SeqCst);
         Some(Self { is_needed: false })
     }
 
-    /// Runs jobs of the pool until the wait is over or there is none.
+    /// Runs jobs of the pool until the wait is over or there is none, if a body may need it.
     pub fn run_jobs(&mut self, is_over: impl Fn() -> bool) {
         while !is_over() && self.may_run_one() {
             WAITING.fetch_sub(1, Ordering::SeqCst);
@@ -93,6 +97,9 @@ impl Lent {
     }
 
     fn may_run_one(&mut self) -> bool {
+        if RUNNING.load(Ordering::SeqCst) == 0 {
+            return false;
+        }
         self.is_needed |= WAITING.load(Ordering::SeqCst) >= rayon::current_num_threads();
         self.is_needed && NESTED.get() < NESTED_MAX
     }
@@ -130,10 +137,34 @@ pub fn off_pool<R: Send>(run: impl Fn() -> R + Sync) -> R {
 /// the library, in a pool of the library's own. A panic continues here.
 #[inline]
 pub fn in_own_pool(body: impl FnOnce() + Send) {
-    if ARE_USED.load(Ordering::Relaxed) && !is_pool_thread() {
+    if is_pool_thread() {
+        return body();
+    }
+    let running = Running::begin();
+    // In one order with `Lent`: it sees that the body runs, or the body sees that pools are used.
+    if ARE_USED.load(Ordering::SeqCst) {
+        drop(running);
         run_in_own_pool(body);
     } else {
         body();
+    }
+}
+
+/// Counts a body until it is over, however it ends.
+struct Running;
+
+impl Running {
+    #[inline]
+    fn begin() -> Self {
+        RUNNING.fetch_add(1, Ordering::SeqCst);
+        Self
+    }
+}
+
+impl Drop for Running {
+    #[inline]
+    fn drop(&mut self) {
+        RUNNING.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -148,7 +179,7 @@ fn run_in_own_pool(body: impl FnOnce() + Send) {
     };
     let outcome = pool.install(|| catch_unwind(AssertUnwindSafe(body)));
     pools.lock().push(pool);
-    outcome.unwrap_or_else(|payload| resume_unwind(payload))
+    outcome.unwrap_or_else(|payload| resume_unwind(payload));
 }
 
 #[cfg(test)]
@@ -156,10 +187,11 @@ mod tests {
     use std::sync::Barrier;
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    use super::{Lent, off_pool, run_in_own_pool};
+    use super::{Lent, Running, off_pool, run_in_own_pool};
 
     #[test]
-    fn a_pool_whose_threads_all_wait_runs_jobs() {
+    fn a_pool_whose_threads_all_wait_runs_jobs_that_a_body_may_need() {
+        let _running = Running::begin();
         let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().expect("threads");
         let (wait, is_over) = (Barrier::new(2), AtomicBool::new(false));
         pool.scope(|scope| {

@@ -1,6 +1,6 @@
 //! Threads of rayon pools that wait for bodies and host functions, which use rayon themselves.
 
-use std::sync::{Arc, Barrier, Mutex};
+use std::sync::{Arc, Barrier, Mutex, mpsc};
 
 use rayon::prelude::*;
 use support::prelude::*;
@@ -150,13 +150,15 @@ fn panics_and_waits_in_bodies_are_as_elsewhere() {
     let (panics, waits) = (
         Kernel::<(InOut<f32>,)>::new("panics").host(|_grid, _| panic!("in the body")),
         Kernel::<(InOut<f32>,)>::new("waits").host(|_grid, (x,)| {
-            let other = add_one();
-            let mut inner = zeros();
-            other.launch(Grid::new(1, 1), (&mut inner,)).unwrap();
-            x[0] = match inner.host().map(drop) {
-                Err(Error::InsideKernel { .. }) => 1.0,
-                _ => 0.0,
-            };
+            let (over, is_over) = mpsc::channel();
+            let is_over = Mutex::new(is_over);
+            let inner = Kernel::<(InOut<f32>,)>::new("inner")
+                .host(move |_grid, _| is_over.lock().unwrap().recv().unwrap());
+            let mut y = zeros();
+            inner.launch(Grid::new(1, 1), (&mut y,)).unwrap();
+            let refused = matches!(y.host().map(drop), Err(Error::InsideKernel { .. }));
+            over.send(()).unwrap();
+            x[0] = f32::from(refused);
         }),
     );
     (0..8).into_par_iter().for_each(|_| {
