@@ -6,7 +6,6 @@ use std::time::Duration;
 use crate::agreement::agree;
 use crate::call::Session;
 use crate::error::Result;
-use crate::roll_call;
 use crate::watchdog::{Watchdog, say};
 use crate::world::{Awaited, World};
 
@@ -29,7 +28,7 @@ impl Drop for World {
 /// Waits for all messages and all processes.
 fn settle(world: &World) -> Result<()> {
     const OPERATION: &str = "Mpi::drop";
-    roll_call::answer(world)?;
+    world.answer()?;
     world.wait(&Awaited::all(OPERATION), world.deadline(), || Ok(world.poll_all() == 0))?;
     world.complete_nccl(&Awaited::all(OPERATION))?;
     agree(world, OPERATION, "the end of MPI".into())

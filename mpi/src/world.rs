@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use crate::audit::{Counts, Traffic};
 pub(crate) use crate::awaited::Awaited;
-use crate::call::{Channel, Outcome, Peer, Session};
+use crate::call::{Channel, Outcome, Peer, Request, Session};
 use crate::error::{Error, Result};
 use crate::inbox::Inbox;
 use crate::nccl::Communicator;
 use crate::progress::Progress;
-use crate::roll_call::{self, RollCall};
+use crate::roll_call::{Note, RollCall};
 use crate::transfer::{Operation, Tested, Transfer, Transfers};
 use crate::transport::{Choice, Reachable, Transport};
 use crate::waiting::wait_until;
@@ -318,7 +318,7 @@ impl World {
         mut is_done: impl FnMut() -> Result<bool>,
     ) -> Result<()> {
         self.check()?;
-        let before_sleep = || roll_call::answer_sometimes(self);
+        let before_sleep = || if self.roll_call.is_due() { self.answer() } else { Ok(()) };
         if let Some(waited) = wait_until(deadline, &mut is_done, before_sleep)? {
             self.counts.add_wait(waited);
             return Ok(());
@@ -326,12 +326,36 @@ impl World {
         // MPI may refuse to ask processes that are gone: then none is named.
         let timed_out = match awaited.rank {
             Some(_) => awaited.timed_out(self.facts.timeout),
-            None => match roll_call::missing(self, is_done).unwrap_or(Some(Vec::new())) {
+            None => match self.missing(is_done).unwrap_or(Some(Vec::new())) {
                 Some(missing) => awaited.timed_out_for(missing, self.facts.timeout),
                 None => return Ok(()),
             },
         };
         Err(self.break_with(timed_out))
+    }
+
+    /// Answers the processes that ask how far this one is.
+    pub(crate) fn answer(&self) -> Result<()> {
+        self.roll_call.answer(self.session(), |note| self.send_note(note))
+    }
+
+    /// The processes that have not come as far as this one. `None` if the wait is over meanwhile.
+    fn missing(&self, is_over: impl FnMut() -> Result<bool>) -> Result<Option<Vec<usize>>> {
+        let others = (0..self.size()).filter(|rank| *rank != self.rank()).collect();
+        let send = |note| self.send_note(note);
+        self.roll_call.missing(self.session(), others, is_over, send)
+    }
+
+    fn send_note(&self, Note { rank, tag, number }: Note) -> Result<()> {
+        let peer = Peer { rank, tag, channel: Channel::Collectives };
+        let transfer = Transfer::new(number, Request::null());
+        self.start(&transfer, |session, number, request| {
+            let memory = (&raw const *number).cast();
+            *request = session.send_request(memory, size_of::<u64>(), peer)?;
+            // SAFETY: the number is memory of the transfer: it lives, where it is, until the
+            // transfer is complete, and nothing accesses it before (`Transfer::start`).
+            unsafe { request.start(session) }
+        })
     }
 
     /// The collective operations of this process.

@@ -13,7 +13,7 @@ use resident_backend::call_site::{CallSite, call_site};
 use resident_backend::fork::{self, ForkMark};
 use resident_backend::panic_message::panic_message;
 use resident_backend::sync::{EventCount, Mutex};
-use resident_backend::thread_pools::note_pool_threads;
+use resident_backend::thread_pools::{self, note_pool_threads};
 
 use resident_backend::timeline::{Awaited, WaitReason};
 use resident_backend::{BackendError, Position, TaskWaker, scope};
@@ -119,7 +119,7 @@ impl<R: Send + 'static> HostFunction<R> {
             let waited = self.stream.raw().synchronize_to(self.position);
             waited.map_err(|error| self.call_error(&error))?;
             if !self.is_complete() {
-                ended.wait_after_lent(seen);
+                thread_pools::wait_after(ended, seen);
             }
         }
         Ok(())

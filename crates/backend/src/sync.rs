@@ -23,8 +23,6 @@ use std::time::Duration;
 use spin::RelaxStrategy;
 use spin::mutex::{SpinMutex, SpinMutexGuard};
 
-use crate::thread_pools::{Lent, PATIENCE};
-
 pub use crate::fork::ForkMark;
 pub use crate::thread_list::ThreadList;
 
@@ -360,16 +358,6 @@ impl EventCount {
         let mut count = self.lock();
         while *count == seen {
             count = self.announced.wait(count).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    /// As [`wait_after`](Self::wait_after), with the thread lent to its rayon pool. The caller
-    /// holds no claim.
-    pub fn wait_after_lent(&self, seen: u64) {
-        let Some(mut lent) = Lent::begin() else { return self.wait_after(seen) };
-        while self.current() == seen {
-            self.wait_after_at_most(seen, PATIENCE);
-            lent.run_jobs(|| self.current() != seen);
         }
     }
 

@@ -3,9 +3,9 @@
 //! A body that calls rayon waits for threads of a pool. If all threads of that pool wait for the
 //! body, in calls of this library, nothing goes on. So
 //!
-//! * once a thread of a pool has launched or awaited something, bodies run in pools of the library's
-//!   own ([`in_own_pool`]), so that they do not depend on the program's;
-//! * while a body runs that began before, a thread of a pool lends itself as it waits ([`Lent`]):
+//! * once a thread of a pool has launched or awaited something, bodies run in pools of the
+//!   library's own ([`in_own_pool`]), so that they do not depend on the program's;
+//! * while a body runs that began before, a thread of a pool serves it as it waits ([`PoolWait`]):
 //!   once all threads of its pool wait, it runs jobs of the pool, as rayon's own waits do. At other
 //!   times it runs none, since the task that waits may hold a lock that the job takes;
 //! * a thread of a pool runs no body of the program while it waits: rayon may run another task of
@@ -20,7 +20,7 @@ use std::time::Duration;
 use rayon::{ThreadPool, ThreadPoolBuilder, Yield};
 
 use crate::fork::PerProcess;
-use crate::sync::BackendLock;
+use crate::sync::{BackendLock, EventCount};
 
 /// How long a thread sleeps before it looks whether the pool needs it.
 pub const PATIENCE: Duration = Duration::from_millis(1);
@@ -60,14 +60,14 @@ pub fn note_pool_threads() {
     }
 }
 
-/// A thread of a rayon pool that waits, and lends itself to the pool meanwhile.
+/// A wait of a thread of a rayon pool, which may run jobs of the pool meanwhile.
 #[derive(Debug)]
-pub struct Lent {
+pub struct PoolWait {
     /// All threads of the pool waited at once, so that work may depend on them.
     is_needed: bool,
 }
 
-impl Lent {
+impl PoolWait {
     /// Begins a wait. `None` on a thread of no pool, which only sleeps.
     ///
     /// The caller holds no lock and no claim: a job may call this library.
@@ -105,16 +105,25 @@ impl Lent {
     }
 }
 
-impl Drop for Lent {
+impl Drop for PoolWait {
     fn drop(&mut self) {
         WAITING.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Waits until there have been more than `seen` events. The caller holds no lock and no claim.
+pub fn wait_after(events: &EventCount, seen: u64) {
+    let Some(mut pool_wait) = PoolWait::begin() else { return events.wait_after(seen) };
+    while events.current() == seen {
+        events.wait_after_at_most(seen, PATIENCE);
+        pool_wait.run_jobs(|| events.current() != seen);
     }
 }
 
 /// Runs `run`, which may run bodies, here or on a thread that is of no pool while this one waits. A
 /// panic continues here.
 pub fn off_pool<R: Send>(run: impl Fn() -> R + Sync) -> R {
-    let Some(mut lent) = Lent::begin() else { return run() };
+    let Some(mut pool_wait) = PoolWait::begin() else { return run() };
     let caller = thread::current();
     let other = || {
         let result = run();
@@ -127,7 +136,7 @@ pub fn off_pool<R: Send>(run: impl Fn() -> R + Sync) -> R {
         let Ok(other) = builder.spawn_scoped(scope, other) else { return run() };
         while !other.is_finished() {
             thread::park_timeout(PATIENCE);
-            lent.run_jobs(|| other.is_finished());
+            pool_wait.run_jobs(|| other.is_finished());
         }
         other.join().unwrap_or_else(|payload| resume_unwind(payload))
     })
@@ -141,7 +150,7 @@ pub fn in_own_pool(body: impl FnOnce() + Send) {
         return body();
     }
     let running = Running::begin();
-    // In one order with `Lent`: it sees that the body runs, or the body sees that pools are used.
+    // In one order with `PoolWait`: it sees that the body runs, or the body that pools are used.
     if ARE_USED.load(Ordering::SeqCst) {
         drop(running);
         run_in_own_pool(body);
@@ -187,7 +196,7 @@ mod tests {
     use std::sync::Barrier;
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    use super::{Lent, Running, off_pool, run_in_own_pool};
+    use super::{PoolWait, Running, off_pool, run_in_own_pool};
 
     #[test]
     fn a_pool_whose_threads_all_wait_runs_jobs_that_a_body_may_need() {
@@ -199,9 +208,9 @@ mod tests {
                 scope.spawn(|scope| {
                     wait.wait();
                     scope.spawn(|_| is_over.store(true, Ordering::SeqCst));
-                    let mut lent = Lent::begin().expect("a thread of a pool");
+                    let mut pool_wait = PoolWait::begin().expect("a thread of a pool");
                     while !is_over.load(Ordering::SeqCst) {
-                        lent.run_jobs(|| is_over.load(Ordering::SeqCst));
+                        pool_wait.run_jobs(|| is_over.load(Ordering::SeqCst));
                     }
                 });
             }
@@ -210,7 +219,7 @@ mod tests {
 
     #[test]
     fn other_threads_lend_nothing_and_run_what_they_wait_for() {
-        assert!(Lent::begin().is_none());
+        assert!(PoolWait::begin().is_none());
         let here = std::thread::current().id();
         assert_eq!(off_pool(|| std::thread::current().id()), here);
         let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a thread");

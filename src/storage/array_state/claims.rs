@@ -7,6 +7,7 @@
 use super::ArrayState;
 use crate::storage::{StateGuard, Storage};
 use resident_backend::sync::EventCount;
+use resident_backend::thread_pools;
 use resident_core::coherence::Location;
 use resident_core::layout::Selection;
 
@@ -70,7 +71,7 @@ impl Drop for MemoryClaim<'_> {
 pub(crate) fn wait_for_claim(state: StateGuard<'_>) {
     let seen = RELEASED.current();
     drop(state);
-    RELEASED.wait_after_lent(seen);
+    thread_pools::wait_after(&RELEASED, seen);
 }
 
 impl ArrayState {

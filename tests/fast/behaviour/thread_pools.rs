@@ -131,16 +131,13 @@ fn bodies_that_tasks_launched_wait_for_each_other() {
         x.par_iter_mut().for_each(|x| *x += 1.0);
         meet.wait();
     });
-    rayon::scope(|scope| {
-        for _ in 0..4 {
-            let stream = Device::cpu().new_stream().unwrap();
-            let (meeting, mut x) = (&meeting, zeros());
-            scope.spawn(move |scope| {
-                meeting.launch_on(&stream, Grid::new(1, 1), (&mut x,)).unwrap();
-                scope.spawn(move |_| assert_eq!(x.host().unwrap()[0], 1.0));
-            });
-        }
-    });
+    let launch = |_| {
+        let (stream, mut x) = (Device::cpu().new_stream().unwrap(), zeros());
+        meeting.launch_on(&stream, Grid::new(1, 1), (&mut x,)).unwrap();
+        x
+    };
+    let arrays: Vec<_> = (0..4).into_par_iter().map(launch).collect();
+    arrays.into_par_iter().for_each(|x| assert_eq!(x.host().unwrap()[0], 1.0));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar};
 
 use resident_backend::sync::{BackendGuard, BackendLock};
-use resident_backend::thread_pools::{Lent, PATIENCE};
+use resident_backend::thread_pools::{PATIENCE, PoolWait};
 use resident_backend::{Position, StreamId, TaskWaker, Tasks, WaitingTasks};
 
 /// The number of checks before a thread sleeps: a few microseconds, since there may be few cores.
@@ -101,23 +101,23 @@ impl StreamProgress {
         Some(tasks)
     }
 
-    /// Blocks until all work up to `position` has completed. A thread of a rayon pool lends itself
-    /// meanwhile.
+    /// Blocks until all work up to `position` has completed. A thread of a rayon pool may run
+    /// jobs meanwhile.
     pub(super) fn block_until(&self, position: Position) {
         if spin_until(|| self.is_complete(position)) {
             return;
         }
         self.waiter_count.fetch_add(1, Ordering::SeqCst);
         let is_pending = || self.completed.load(Ordering::SeqCst) < position.0;
-        let mut lent = Lent::begin();
+        let mut pool_wait = PoolWait::begin();
         let mut tasks = self.lock();
         while is_pending() {
-            let Some(lent) = &mut lent else {
+            let Some(pool_wait) = &mut pool_wait else {
                 tasks = tasks.wait(&self.advanced);
                 continue;
             };
             drop(tasks.wait_while_for(&self.advanced, PATIENCE, |_| is_pending()));
-            lent.run_jobs(|| !is_pending());
+            pool_wait.run_jobs(|| !is_pending());
             tasks = self.lock();
         }
         drop(tasks);
