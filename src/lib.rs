@@ -108,6 +108,7 @@
 //! | `RESIDENT_LAUNCH_TIMEOUT` | how many seconds CUDA C may take on an embedded device | no limit |
 //! | `RESIDENT_COMPILE_FOR` | architectures, as in `sm_80,gfx90a`: CUDA C that embedded devices load is compiled for these GPUs first ([`Kernel::compile_for`]) | none |
 //! | `RESIDENT_CXX` | the C++ compiler of embedded devices | `c++`, `clang++` or `g++` |
+//! | `RESIDENT_COMPILE_TIMEOUT` | how many seconds it may take for a source; its memory is limited to 4 GiB (on Linux) | 300 |
 //! | `TMPDIR` | the folder for the compilers' temporary files | the system's |
 //! | `RESIDENT_NVRTC` | the only NVRTC library file to use | that of the driver's CUDA major version, else an older one, else a newer one |
 //! | `RESIDENT_HIP`, `RESIDENT_HIPRTC` | the only files of AMD's runtime and compiler to use | [found by their names](guide::amd_gpus) |

@@ -12,9 +12,10 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 
 use dashmap::DashMap;
+use resident_documents::quoted;
 
-/// The name of an array. Its `Display` is the name as printed in messages: in quotation marks if
-/// the program gave the name.
+/// The name of an array. Its `Display` is the name as printed in messages: if the program gave the
+/// name, in quotation marks, and what a terminal would obey is escaped.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum ArrayName {
     /// The program gave it.
@@ -35,7 +36,7 @@ impl ArrayName {
 impl fmt::Display for ArrayName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Given(text) => write!(f, "\"{text}\""),
+            Self::Given(text) => f.write_str(&quoted(text)),
             Self::Automatic(text) => f.write_str(text),
         }
     }

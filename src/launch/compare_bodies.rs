@@ -15,6 +15,7 @@ use crate::transfer::{self, Request, StoredView};
 use resident_backend::call_site::CallSite;
 use resident_backend::{KernelBody, ParameterLayout};
 use resident_core::Access;
+use resident_documents::quoted;
 
 /// The first element at which a kernel's host body and its device body gave different results, as
 /// [`Kernel::compare`](crate::Kernel::compare) returns it. Its `Display` is one sentence.
@@ -114,7 +115,7 @@ fn difference(
     tolerance: f64,
 ) -> Difference {
     Difference {
-        kernel: format!("\"{kernel}\""),
+        kernel: quoted(kernel),
         array: array.storage.named(),
         parameter,
         index: found.index,

@@ -9,6 +9,7 @@ use crate::error::{CalledAt, Error, Result};
 use resident_backend::{ParameterLayout, short_type};
 use resident_core::Access;
 use resident_core::layout::Strided;
+use resident_documents::quoted;
 
 /// The axes longer than 1, slowest in memory first, and whether each runs backwards.
 type AxisOrder = SmallVec<[(usize, bool); 6]>;
@@ -96,7 +97,7 @@ fn not_contiguous(kernel: &str, argument: FlatArgument<'_>, element: &str) -> Er
     Error::NotContiguous {
         call: CalledAt::UNKNOWN,
         array: array.storage.named(),
-        parameter: format!("parameter {parameter} of kernel \"{kernel}\""),
+        parameter: format!("parameter {parameter} of kernel {}", quoted(kernel)),
         layout: describe_layout(array),
         instead: what_to_pass(array, element),
     }
@@ -124,7 +125,7 @@ fn mismatch(kernel: &str, first: FlatArgument<'_>, second: FlatArgument<'_>) -> 
     };
     Error::LayoutMismatch {
         call: CalledAt::UNKNOWN,
-        kernel: format!("\"{kernel}\""),
+        kernel: quoted(kernel),
         first: describe(first),
         second: describe(second),
     }

@@ -19,6 +19,7 @@ use resident_backend::{
     BodyKind, KernelAttributes, KernelBody, KernelCode, LoadError, Program, sync,
 };
 use resident_code::c_declaration;
+use resident_documents::{quoted, visible, visible_lines};
 
 /// A function over arrays that runs on a device. Its type declares which arguments it reads and
 /// which it writes, so a launch uploads only bytes that are stale on the device and that the kernel
@@ -54,6 +55,8 @@ pub struct Kernel<S: Signature> {
 
 struct Inner<S: Signature> {
     name: Arc<str>,
+    /// The name with what a terminal would obey escaped.
+    shown: Arc<str>,
     /// `kernel "name"`, for messages.
     title: Arc<str>,
     requirements: Vec<Arc<Requirement<S>>>,
@@ -72,15 +75,21 @@ struct Requirement<S: Signature> {
 }
 
 impl<S: Signature> Kernel<S> {
-    /// A kernel without a body. Its name is used in messages, and as the name of the CUDA C
+    /// A kernel without a body. Its name is used in messages, where what a terminal would obey is
+    /// escaped, and as the name of the CUDA C
     /// function unless [`GpuSource::entry`](crate::GpuSource::entry) sets another.
     #[must_use]
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         let name = name.into();
-        let title = format!("kernel \"{name}\"").into();
+        let shown = match visible(&name) {
+            shown if *shown == *name => Arc::clone(&name),
+            shown => shown.into(),
+        };
+        let title = format!("kernel {}", quoted(&name)).into();
         Self {
             inner: Arc::new(Inner {
                 name,
+                shown,
                 title,
                 requirements: Vec::new(),
                 host: None,
@@ -151,7 +160,7 @@ impl<S: Signature> Kernel<S> {
     #[must_use]
     pub fn host(self, run: impl for<'a> Fn(Grid, S::Host<'a>) + Send + Sync + 'static) -> Self {
         self.with(|inner| {
-            inner.host = Some(KernelCode::Host(host_body::<S>(Arc::clone(&inner.name), run)));
+            inner.host = Some(KernelCode::Host(host_body::<S>(Arc::clone(&inner.shown), run)));
         })
     }
 
@@ -216,21 +225,23 @@ impl<S: Signature> Kernel<S> {
     /// surfaces, launches inside kernels, `wmma`, cub, thrust, cuRAND), itself or in a function
     /// that it may call, is refused with the line; others of its source run, unless the function is
     /// a member, an operator, overloaded, or in `#if`. Refused is what NVRTC refuses: functions of
-    /// the host, `std::`, `sqrt(16)`. An integer divided by zero has all bits set, as on NVIDIA's
-    /// GPUs (on Linux on x86-64). Local arrays of a thread may take about 1 MiB. On Linux on x86-64
-    /// more fails the launch: a handler of `SIGSEGV` and `SIGFPE`, which passes on what does not
-    /// concern it, is installed with the first such kernel and stays: a shared library with this
-    /// crate must not be unloaded. A handler installed later must pass on to it what it does not
-    /// handle. Elsewhere more ends the process, at a guard page. A wild access ends the process,
-    /// there with a line on standard error that names the kernel. Products and sums are rounded
-    /// apart unless `--fmad=true` is an option; mathematical functions are the C library's.
+    /// the host, also where they are only declared, `std::`, `sqrt(16)`, `alloca`, variables that
+    /// code initialises. An integer of up to 64 bits divided by zero has all bits set, as on
+    /// NVIDIA's GPUs (on Linux on x86-64). Local arrays of a thread may take about 1 MiB. On Linux
+    /// on x86-64 more fails the launch: a handler of `SIGSEGV`, `SIGFPE` and `SIGILL`, which passes
+    /// on what does not concern it, is installed with the first such kernel and stays: a shared
+    /// library with this crate must not be unloaded. A handler installed later must pass on to it
+    /// what it does not handle. Elsewhere more ends the process, at a guard page. A wild access
+    /// ends the process, there with a line on standard error that names the kernel. Products and
+    /// sums are rounded apart unless `--fmad=true` is an option; mathematical functions are the C
+    /// library's.
     ///
     /// With [`Emulation::prefer_cuda`](crate::Emulation::prefer_cuda), or with the environment
     /// variable `RESIDENT_CPU_KERNELS=cuda`, CUDA C runs also where there is a `host` body. With
     /// [`Emulation::sanitize`](crate::Emulation::sanitize) each of its accesses is checked. With
     /// the environment variable `RESIDENT_LAUNCH_TIMEOUT`, in seconds, launches of CUDA C on the
-    /// embedded device fail when they take longer: a kernel that never ends would otherwise never
-    /// be left. Code compiled for this is slower.
+    /// embedded device fail when they take longer: on Linux on x86-64 by a signal (`SIGURG`),
+    /// elsewhere by code that is slower and does not leave loops that compute nothing.
     ///
     /// ```
     /// use resident::{Device, Grid, InOut, Kernel, SmartArray};
@@ -304,7 +315,7 @@ impl<S: Signature> Kernel<S> {
     }
 
     fn device_code(&self, source: GpuSource) -> Arc<DeviceCode> {
-        let (kernel, parameters) = (Arc::clone(&self.inner.name), S::compiled());
+        let (kernel, parameters) = (Arc::clone(&self.inner.shown), S::compiled());
         let source = source.0;
         source.entries.add(source.entry.as_deref().unwrap_or(&kernel));
         Arc::new(DeviceCode::new(Program { kernel, source, parameters }))
@@ -569,7 +580,7 @@ impl<S: Signature> Kernel<S> {
     pub fn prototype(&self) -> String {
         let entry =
             self.inner.cuda.as_ref().and_then(|code| code.program().source.entry.as_deref());
-        c_declaration::declaration(entry.unwrap_or(&self.inner.name), &S::compiled())
+        c_declaration::declaration(entry.unwrap_or(&self.inner.shown), &S::compiled())
     }
 
     /// Runs the host body and the device's body, each on its own copies of the arguments, waits for
@@ -618,7 +629,7 @@ impl<S: Signature> Kernel<S> {
                 let code = self.loaded_on(device)?;
                 let grid = &self.fitted(code, grid, device.grid_limits(), bound)?;
                 let on_device = Launch { code, grid, ..host };
-                let name = &self.inner.name;
+                let name = &self.inner.shown;
                 let bodies = Bodies { name, host, host_body, on_device };
                 bodies.first_difference(&device.current_stream(), &S::layouts(), tolerance)
             })
@@ -683,7 +694,7 @@ impl<S: Signature> Kernel<S> {
         if bound.iter().all(BoundArgument::needs_no_axis_check) {
             return Ok(());
         }
-        super::flat::check(&self.inner.name, bound, S::layouts)
+        super::flat::check(&self.inner.shown, bound, S::layouts)
     }
 
     #[cold]
@@ -692,7 +703,7 @@ impl<S: Signature> Kernel<S> {
         Error::Requirement {
             call: CalledAt::UNKNOWN,
             kernel: self.quoted(),
-            requirement: String::from(requirement),
+            requirement: visible(requirement),
             arguments: arguments.join(", "),
         }
     }
@@ -733,7 +744,7 @@ impl<S: Signature> Kernel<S> {
                 call: CalledAt::UNKNOWN,
                 kernel: self.quoted(),
                 device: device.name(),
-                log,
+                log: visible_lines(&log),
             },
             LoadError::Refused(error) => device::call_error(
                 device,
@@ -745,7 +756,7 @@ impl<S: Signature> Kernel<S> {
     }
 
     fn quoted(&self) -> String {
-        format!("\"{}\"", self.inner.name)
+        quoted(&self.inner.shown)
     }
 }
 
@@ -759,6 +770,7 @@ impl<S: Signature> Clone for Inner<S> {
     fn clone(&self) -> Self {
         Self {
             name: Arc::clone(&self.name),
+            shown: Arc::clone(&self.shown),
             title: Arc::clone(&self.title),
             requirements: self.requirements.clone(),
             host: self.host.clone(),

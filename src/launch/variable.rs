@@ -10,6 +10,7 @@ use crate::element::Element;
 use crate::error::{AtCall, CalledAt, Error, Result};
 use resident_backend::call_site::{CallSite, call_site};
 use resident_backend::{GpuSource, LoadError, ModuleVariable, Program};
+use resident_documents::{quoted, visible, visible_lines};
 
 /// A `__device__`, `__constant__` or `__managed__` variable of the module of a source, of elements
 /// of type `T`: see [`GpuSource::variable`](crate::GpuSource::variable), whose example shows it.
@@ -89,7 +90,7 @@ impl<T: Element> Variable<T> {
             return Err(self.of_another_size(variable.len_bytes(), bytes.len()));
         }
         device.wait_for_all(site)?;
-        let fault = |error| call_error(device, &self.name, "writing a variable", &error);
+        let fault = |error| call_error(device, &visible(&self.name), "writing a variable", &error);
         variable.write(bytes).map_err(fault)
     }
 
@@ -101,7 +102,7 @@ impl<T: Element> Variable<T> {
         }
         let mut values = vec![T::zeroed(); len_bytes / size_of::<T>()];
         device.wait_for_all(site)?;
-        let fault = |error| call_error(device, &self.name, "reading a variable", &error);
+        let fault = |error| call_error(device, &visible(&self.name), "reading a variable", &error);
         variable.read(bytemuck::cast_slice_mut(&mut values)).map_err(fault)?;
         Ok(values)
     }
@@ -130,12 +131,12 @@ impl<T: Element> Variable<T> {
         match fault {
             LoadError::Program(log) => Error::Compile {
                 call: CalledAt::UNKNOWN,
-                kernel: format!("of the variable \"{}\"", self.name),
+                kernel: format!("of the variable {}", quoted(&self.name)),
                 device: device.name(),
-                log,
+                log: visible_lines(&log),
             },
             LoadError::Refused(error) => {
-                call_error(device, &self.name, "looking for a variable", &error)
+                call_error(device, &visible(&self.name), "looking for a variable", &error)
             }
         }
     }
@@ -144,7 +145,7 @@ impl<T: Element> Variable<T> {
     fn of_another_size(&self, expected: usize, seen: usize) -> Error {
         Error::Shape {
             call: CalledAt::UNKNOWN,
-            operation: format!("an access to the variable `{}`", self.name),
+            operation: format!("an access to the variable `{}`", visible(&self.name)),
             expected: format!("{expected} bytes, the size of the variable"),
             seen: format!("{seen} bytes, of elements of {} bytes", size_of::<T>()),
             instead: "give the elements the type of the source's, and pass all of them",
@@ -166,6 +167,6 @@ impl<T> Clone for Variable<T> {
 
 impl<T> fmt::Debug for Variable<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Variable({})", self.name)
+        write!(f, "Variable({})", visible(&self.name))
     }
 }

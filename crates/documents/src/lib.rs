@@ -26,5 +26,5 @@ pub use document::{
 pub use file::write_file;
 pub use html::write_page;
 pub use perfetto::{ProcessTrace, write_perfetto_of_processes};
-pub use text::{NOT_COMPARED, compared, saving, shortened, shown, visible};
+pub use text::{NOT_COMPARED, compared, quoted, saving, shortened, shown, visible, visible_lines};
 pub use totals::{Flow, Waits, grouped};

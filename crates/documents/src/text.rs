@@ -57,6 +57,22 @@ pub fn shown(name: &str) -> String {
     shortened(&visible(name), NAME_MAX)
 }
 
+/// A text of several lines, such as a compiler's log, escaped as by [`visible`] but for its line
+/// breaks and tabs.
+pub fn visible_lines(text: &str) -> String {
+    let is_kept = |character| matches!(character, '\n' | '\t');
+    let visible_part = |part: &str| {
+        let kept = part.strip_suffix(is_kept).unwrap_or(part);
+        visible(kept) + &part[kept.len()..]
+    };
+    text.split_inclusive(is_kept).map(visible_part).collect()
+}
+
+/// A name as it is in errors: in quotation marks, and escaped as by [`visible`].
+pub fn quoted(name: &str) -> String {
+    format!("\"{}\"", visible(name))
+}
+
 /// Whether a character has no shape of its own, and makes others look like what they are not: marks
 /// of the direction of writing, and what has no width.
 fn is_deceptive(character: char) -> bool {
@@ -82,7 +98,7 @@ pub fn visible(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{saving, shortened, shown, visible};
+    use super::{quoted, saving, shortened, shown, visible, visible_lines};
     use crate::document::DocumentFinding;
 
     #[test]
@@ -95,6 +111,8 @@ mod tests {
             assert_eq!(escaped, format!("a\\u{{{:x}}}b", u32::from(deceptive)));
         }
         assert_eq!(visible("µ 日本語 🦀 \"a\""), "µ 日本語 🦀 \"a\"");
+        assert_eq!(visible_lines("\ta\u{1b}\n\n\rb\t"), "\ta\\u{1b}\n\n\\rb\t");
+        assert_eq!(quoted("k\u{1b}[31m\n"), "\"k\\u{1b}[31m\\n\"");
     }
 
     #[test]

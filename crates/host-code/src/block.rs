@@ -154,6 +154,7 @@ impl<'a> BlockRunner<'a> {
         }
         faults::prepare_thread();
         turns::begin();
+        let _watched = faults::Watched::new();
         // SAFETY: the output outlives this value, and so the call.
         let _printing = unsafe { Printing::to(self.output) };
         work.begin_worker();

@@ -69,9 +69,10 @@ impl Compiler {
     ) -> Result<(), String> {
         let assembly = TemporaryFile::new("s")?;
         let checked = [&["-S"], &*self.checked_options()].concat();
-        self.run(source, &assembly, options, &checked).map_err(&refused)?;
-        let text = std::fs::read(&assembly.path).map_err(|fault| unusable(&fault.to_string()))?;
-        // Clang shows bytes of constants in comments, as they are.
+        self.run(source, &assembly, options, &checked).map_err(|fault| fault.text(&refused))?;
+        let text = std::fs::read(&assembly.path);
+        let text = text.map_err(|fault| unusable(&fault.to_string()))?;
+        // In comments Clang writes characters of one byte.
         let text = String::from_utf8_lossy(&text);
         assembly.fill(with_gaps(&text).as_bytes())?;
         let hooks = self.hooks(&[])?;
@@ -79,7 +80,7 @@ impl Compiler {
         let objects: Vec<OsString> =
             [Some(&hooks), atomics.as_ref()].into_iter().flatten().map(path).collect();
         // A step of its own, so that the compiler does not add its own sanitizer.
-        self.run(&assembly, output, &objects, &LINKING).map_err(refused)
+        self.run(&assembly, output, &objects, &LINKING).map_err(|fault| fault.text(refused))
     }
 
     /// A file with the functions that checked code calls, from memory or from disk, or compiled
@@ -93,7 +94,7 @@ impl Compiler {
             let object = TemporaryFile::new("o")?;
             source.fill(text.as_bytes())?;
             let said = |log| format!("the checker's functions do not compile: {log}");
-            self.run(&source, &object, &[], &options).map_err(said)?;
+            self.run(&source, &object, &[], &options).map_err(|fault| fault.text(said))?;
             std::fs::read(&object.path).map_err(|fault| unusable(&fault.to_string()))
         })?;
         let object = TemporaryFile::new("o")?;

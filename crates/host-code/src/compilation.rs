@@ -7,6 +7,7 @@ use super::compiler::{Compiler, LINKING};
 use super::headers::Headers;
 use super::launch_bounds;
 use super::precompiled::{self, PrecompiledHeader};
+use super::refusals::initialisers;
 use super::refusals::preprocessed::{self, Preprocessed};
 use super::refusals::strictness;
 use super::temporary_files::{TemporaryFile, unusable};
@@ -61,7 +62,7 @@ impl Compiler {
         let others = translation.options().iter().cloned();
         let options: Vec<OsString> = first.chain(folders).chain(others).collect();
         if translation.is_strict()
-            && let Some(preprocessed) = self.preprocessed(&source, &options, translation)
+            && let Some(preprocessed) = self.preprocessed(&source, &options, translation)?
         {
             let fault = strictness::fault(&preprocessed, translation.options_of_source());
             fault.map_or(Ok(()), Err)?;
@@ -74,9 +75,16 @@ impl Compiler {
         if translation.is_checked() {
             self.run_checked(&source, &output, &options, refused)?;
         } else {
-            self.run(&source, &output, &options, &LINKING).map_err(refused)?;
+            self.run(&source, &output, &options, &LINKING).map_err(|fault| fault.text(refused))?;
         }
-        std::fs::read(&output.path).map_err(not_used)
+        let image = std::fs::read(&output.path).map_err(not_used)?;
+        if object::File::parse(&*image).is_err() {
+            return Err(self.no_code());
+        }
+        if translation.is_strict() && translation.is_optimised() {
+            initialisers::fault(&image, translation.file()).map_or(Ok(()), Err)?;
+        }
+        Ok(image)
     }
 
     /// The preprocessed source. If the source does not get so far, the compiler says why later.
@@ -85,15 +93,16 @@ impl Compiler {
         source: &TemporaryFile,
         options: &[OsString],
         translation: &Translation,
-    ) -> Option<Preprocessed> {
+    ) -> Result<Option<Preprocessed>, String> {
         let mut command = self.command();
         if translation.is_checked() {
             command.args(self.checked_options());
         }
         command.arg("-E").args(options).arg(preprocessed::OPTION);
-        let output = command.arg(&source.path).output().ok()?;
+        let output = self.output(command.arg(&source.path))?;
         let text = String::from_utf8_lossy(&output.stdout);
-        output.status.success().then(|| Preprocessed::of(&text, translation.file()))
+        let is_whole = output.status.success();
+        Ok(is_whole.then(|| Preprocessed::of(&text, translation.file())))
     }
 
     /// What to say of a source that the compiler refuses.

@@ -1,11 +1,11 @@
 //! The C++ compiler that turns CUDA C into code of the host.
 
 use std::ffi::OsString;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-use super::processor;
 use super::temporary_files::TemporaryFile;
+use super::{limited, processor};
 use resident_backend::environment;
 
 /// The environment variable for the compiler.
@@ -40,12 +40,16 @@ const OPTIONS: [&str; 13] = [
 /// `p[i + 1]` of consecutive threads are consecutive.
 const WRAPPING_POINTERS: &str = "-fwrapv-pointer";
 
+/// A loop without an end is one, and its time limit ends it. Compilers take it for granted that
+/// each ends, and leave out those that compute nothing, or with Clang what comes next.
+const ENDLESS_LOOPS: &str = "-fno-finite-loops";
+
 /// A local array that is larger than the stack ends at the guard page, not behind it.
 const STACK_CLASH_PROTECTION: &str = "-fstack-clash-protection";
 
 /// Options of the linker.
 #[cfg(target_os = "linux")]
-pub(super) const LINKING: [&str; 2] = [NOTHING_MISSING, KEPT_RELOCATIONS];
+pub(super) const LINKING: [&str; 4] = [NOTHING_MISSING, KEPT_RELOCATIONS, OWN_DIVISIONS, OWN_HEAP];
 #[cfg(not(target_os = "linux"))]
 pub(super) const LINKING: [&str; 0] = [];
 
@@ -59,6 +63,15 @@ const NOTHING_MISSING: &str = "-Wl,-z,defs";
 /// What each function refers to stays known: `static_shared` reads it.
 #[cfg(target_os = "linux")]
 const KEPT_RELOCATIONS: &str = "-Wl,--emit-relocs";
+
+/// Numbers of 128 bits are divided by a function of the compiler's, which becomes code of the
+/// library, where a division by zero has a result.
+#[cfg(target_os = "linux")]
+const OWN_DIVISIONS: &str = "-static-libgcc";
+
+/// `malloc` and `free` are the functions of `exports.hpp`.
+#[cfg(target_os = "linux")]
+const OWN_HEAP: &str = "-Wl,--wrap=malloc,--wrap=free";
 
 /// GCC's guards on this processor have 64 KiB unless the option says how many bits: ours is a page.
 const GUARD_SIZE: &str = "--param=stack-clash-protection-guard-size=12";
@@ -92,6 +105,7 @@ impl Compiler {
     }
 
     fn first_of(named: Option<OsString>) -> Result<Self, String> {
+        limited::time()?;
         match named.filter(|named| !named.is_empty()) {
             Some(named) => Self::at(&named).map_err(|fault| {
                 format!(
@@ -113,8 +127,8 @@ impl Compiler {
     }
 
     fn at(program: &OsString) -> Result<Self, String> {
-        let output = Command::new(program).arg("--version").output();
-        let output = output.map_err(|fault| fault.to_string())?;
+        let output = limited::output(Command::new(program).arg("--version"));
+        let output = output.map_err(|fault| format!("it {fault}"))?;
         let text = String::from_utf8_lossy(&output.stdout);
         match text.lines().next() {
             Some(version) if output.status.success() => {
@@ -144,6 +158,12 @@ impl Compiler {
         command
     }
 
+    /// What it writes when it runs.
+    pub(super) fn output(&self, command: &mut Command) -> Result<Output, String> {
+        let named = |fault| format!("the C++ compiler {} {fault}", self.program.display());
+        limited::output(command).map_err(named)
+    }
+
     pub(super) fn is_gcc(&self) -> bool {
         matches!(self.family, Family::Gcc(_))
     }
@@ -152,31 +172,63 @@ impl Compiler {
         matches!(self.family, Family::Clang(_))
     }
 
-    /// Runs the compiler. The error is its log.
+    /// Runs the compiler.
     pub(super) fn run(
         &self,
         from: &TemporaryFile,
         to: &TemporaryFile,
         options: &[OsString],
         more_options: &[&str],
-    ) -> Result<(), String> {
+    ) -> Result<(), Fault> {
         let mut command = self.command();
         command.args(options).args(more_options);
         command.arg("-o").arg(&to.path).arg(&from.path).arg("-lm");
-        let ran = command.output();
-        let ran = ran.map_err(|fault| format!("{} cannot be run: {fault}", self.version))?;
+        let ran = self.output(&mut command).map_err(Fault::NotRun)?;
         if ran.status.success() {
             return Ok(());
         }
-        Err(String::from_utf8_lossy(&ran.stderr).into_owned())
+        Err(Fault::Refused(String::from_utf8_lossy(&ran.stderr).into_owned()))
+    }
+
+    /// Says that what the compiler wrote is no code.
+    #[cold]
+    pub(super) fn no_code(&self) -> String {
+        let named = environment::text(VARIABLE).filter(|named| !named.is_empty());
+        let origin = named.map_or(String::new(), |_| format!(", which {VARIABLE} names,"));
+        format!(
+            "the C++ compiler {} ({}){origin} ended without an error, but wrote no code that can \
+             be loaded; let {VARIABLE} name another one",
+            self.program.display(),
+            self.version
+        )
+    }
+}
+
+/// Why a compiler has made nothing.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// Its log.
+    Refused(String),
+    /// It did not come to an end.
+    NotRun(String),
+}
+
+impl Fault {
+    /// What to say, where `refused` makes that of a log.
+    pub(super) fn text(self, refused: impl FnOnce(String) -> String) -> String {
+        match self {
+            Self::Refused(log) => refused(log),
+            Self::NotRun(text) => text,
+        }
     }
 }
 
 impl Family {
     fn of(program: &OsString) -> Self {
         let mut command = Command::new(program);
-        command.args(["-dM", "-E", "-x", "c++", "-"]).stdin(Stdio::null());
-        let output = command.output().ok().filter(|output| output.status.success());
+        command.args(["-dM", "-E", "-x", "c++", "-"]);
+        let output = limited::output(&mut command).ok();
+        let output = output.filter(|output| output.status.success());
         let macros = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
         macros.map_or(Self::Other, |macros| Self::with_macros(&macros))
     }
@@ -212,6 +264,7 @@ impl Family {
             matches!(self, Self::Gcc(_)).then_some(DIVISIONS_STAY),
             is_since(8, 20).then_some(WRAPPING_POINTERS),
             is_since(8, 11).then_some(STACK_CLASH_PROTECTION),
+            is_since(10, 12).then_some(ENDLESS_LOOPS),
             needs_guard_size.then_some(GUARD_SIZE),
             level,
         ]
@@ -224,10 +277,10 @@ impl Family {
 #[cfg(test)]
 mod tests {
     use super::{
-        Compiler, DIVISIONS_STAY, Family, GUARD_SIZE, STACK_CLASH_PROTECTION, WRAPPING_POINTERS,
+        Compiler, DIVISIONS_STAY, ENDLESS_LOOPS, Family, GUARD_SIZE, STACK_CLASH_PROTECTION,
+        WRAPPING_POINTERS,
     };
     use crate::processor;
-    use std::process::Stdio;
 
     #[test]
     fn the_family_of_a_compiler_is_in_its_macros() {
@@ -250,16 +303,16 @@ mod tests {
         let divisions = Some(DIVISIONS_STAY);
         let wrapping = Some(WRAPPING_POINTERS);
         let protection = Some(STACK_CLASH_PROTECTION);
-        let level = processor::option();
+        let (endless, level) = (Some(ENDLESS_LOOPS), processor::option());
         for (family, expected) in [
-            (Family::Gcc(7), [divisions, None, None, None, None]),
-            (Family::Gcc(9), [divisions, wrapping, protection, guard_size, None]),
-            (Family::Gcc(12), [divisions, wrapping, protection, guard_size, level]),
-            (Family::Clang(0), [None; 5]),
-            (Family::Clang(11), [None, None, protection, None, None]),
-            (Family::Clang(14), [None, None, protection, None, level]),
-            (Family::Clang(20), [None, wrapping, protection, None, level]),
-            (Family::Other, [None; 5]),
+            (Family::Gcc(7), [divisions, None, None, None, None, None]),
+            (Family::Gcc(9), [divisions, wrapping, protection, None, guard_size, None]),
+            (Family::Gcc(12), [divisions, wrapping, protection, endless, guard_size, level]),
+            (Family::Clang(0), [None; 6]),
+            (Family::Clang(11), [None, None, protection, None, None, None]),
+            (Family::Clang(14), [None, None, protection, endless, None, level]),
+            (Family::Clang(20), [None, wrapping, protection, endless, None, level]),
+            (Family::Other, [None; 6]),
         ] {
             let expected: Vec<_> = expected.into_iter().flatten().collect();
             assert_eq!(family.options(), expected, "{family:?}");
@@ -278,7 +331,7 @@ mod tests {
                 "c++",
                 "-",
             ]);
-            command.stdin(Stdio::null());
+            command.stdin(std::process::Stdio::null());
             let output = command.output().expect("it runs");
             assert!(output.status.success(), "{program}: {output:?}");
         }

@@ -175,6 +175,10 @@ struct resident_runtime {
     /// Ends the thread, and the launch with an error.
     void (*fail)(const char *text);
     void (*print)(const char *kernel, const char *text);
+    /// Memory for `malloc`.
+    void *(*allocate)(size_t bytes);
+    /// Frees it, or ends the launch with an error.
+    void (*release)(void *memory);
 };
 
 // Not in a namespace, since sources use the names so.
@@ -402,7 +406,66 @@ inline void assertion(const char *text, const char *file, int line) {
     resident_library->fail(message);
 }
 
-template <typename... Values> inline int print(const char *format, Values... values) {
+/// A GPU takes widths and precisions of any length, and writes nothing where `%n` points to.
+struct print_format {
+    static constexpr long long number_max = 1 << 20, length_max = 16 << 20;
+    /// The integers among the values that are left, for `*`; the others are 0.
+    const long long *integers, *end;
+    bool has_counts = false, is_too_long = false;
+
+    /// A width or a precision.
+    const char *number(const char *at) {
+        long long number = 0;
+        if (*at == '*') {
+            if (integers != end) number = *integers++;
+            ++at;
+        }
+        for (; *at >= '0' && *at <= '9'; ++at)
+            if (number <= number_max) number = number * 10 + (*at - '0');
+        is_too_long |= number > number_max || number < -number_max;
+        return at;
+    }
+
+    /// What stands between `%` and the letter.
+    const char *conversion(const char *at) {
+        while (*at != 0 && strchr("-+ #'", *at)) ++at;
+        at = number(at);
+        if (*at == '.') at = number(at + 1);
+        while (*at != 0 && strchr("hlLqjzt", *at)) ++at;
+        return at;
+    }
+
+    /// Looks the format through. With `without_counts` as many bytes as it has, and as many again,
+    /// it writes it there with `%.0s` for `%n`.
+    void read(const char *format, char *without_counts) {
+        while (const char *start = strchr(format, '%')) {
+            const char *letter = start[1] == '%' ? start + 1 : conversion(start + 1);
+            const char *behind = *letter != 0 ? letter + 1 : letter;
+            if (*letter != '%' && integers != end) ++integers;
+            has_counts |= *letter == 'n';
+            if (without_counts) {
+                const bool is_count = *letter == 'n';
+                const char *from = is_count ? "%.0s" : start;
+                without_counts = copy(without_counts, format, start - format);
+                without_counts = copy(without_counts, from, is_count ? 4 : behind - start);
+            }
+            format = behind;
+        }
+        if (without_counts) memcpy(without_counts, format, strlen(format) + 1);
+    }
+
+    static char *copy(char *to, const char *from, size_t bytes) {
+        memcpy(to, from, bytes);
+        return to + bytes;
+    }
+};
+
+template <typename Value> constexpr long long as_integer(Value value) {
+    if constexpr (std::is_integral<Value>::value) return static_cast<long long>(value);
+    return 0;
+}
+
+template <typename... Values> inline void print_all(const char *format, Values... values) {
 #ifdef RESIDENT_SANITIZE
     const char *kernel = resident_of_thread.kernel;
 #else
@@ -410,13 +473,32 @@ template <typename... Values> inline int print(const char *format, Values... val
 #endif
     char message[1024];
     int length = snprintf(message, sizeof message, format, values...);
-    if (length < 0) return -1;
+    if (length < 0) return;
     if (static_cast<size_t>(length) < sizeof message) {
         resident_library->print(kernel, message);
+    } else if (length > print_format::length_max) {
+        resident_library->fail("a call of `printf` writes more than 16 MiB: write less at once");
     } else if (char *longer = static_cast<char *>(malloc(length + 1))) {
         snprintf(longer, length + 1, format, values...);
         resident_library->print(kernel, longer);
         free(longer);
+    }
+}
+
+template <typename... Values> inline int print(const char *format, Values... values) {
+    const long long integers[] = {as_integer(values)..., 0};
+    const print_format start = {integers, integers + sizeof...(values)};
+    print_format parts = start;
+    parts.read(format, nullptr);
+    if (parts.is_too_long) {
+        resident_library->fail("the format of `printf` asks for a width or a precision of more "
+                               "than 1048576: write less at once");
+    } else if (!parts.has_counts) {
+        print_all(format, values...);
+    } else if (char *without_counts = static_cast<char *>(malloc(2 * strlen(format) + 1))) {
+        (parts = start).read(format, without_counts);
+        print_all(without_counts, values...);
+        free(without_counts);
     }
     return static_cast<int>(sizeof...(values));
 }
@@ -441,6 +523,8 @@ __assert_fail(const char *text, const char *file, unsigned int line, const char 
 #define printf(...) resident::host::print(__VA_ARGS__)
 
 inline void __trap() { resident_library->fail("the kernel called __trap()"); }
+// Of AMD's compilers.
+#define __builtin_trap() resident_library->fail("the kernel called __builtin_trap()")
 inline void __brkpt() {}
 inline void __nanosleep(unsigned int) { resident::host::may_wait(); }
 inline long long clock64() {

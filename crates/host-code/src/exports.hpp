@@ -17,6 +17,18 @@ resident_host_of_thread() {
 #endif
 }
 
+#if defined(__linux__)
+// The linker lets the source call these in place of the C library's functions (`compiler.rs`).
+extern "C" RESIDENT_UNCHECKED __attribute__((used, visibility("hidden"))) void *
+__wrap_malloc(size_t bytes) {
+    return resident_library->allocate(bytes);
+}
+extern "C" RESIDENT_UNCHECKED __attribute__((used, visibility("hidden"))) void
+__wrap_free(void *memory) {
+    resident_library->release(memory);
+}
+#endif
+
 #ifdef RESIDENT_SANITIZE
 /// For the functions of `hooks.hpp`.
 extern "C" RESIDENT_UNCHECKED __attribute__((visibility("hidden"))) void resident_host_may_wait() {

@@ -7,6 +7,7 @@ use corosensei::stack::{DefaultStack, Stack};
 use corosensei::{Coroutine, CoroutineResult};
 
 use super::faults::{Ended, RunningStack, while_running};
+use super::launch_timeout;
 use super::runtime::{BlockProgress, Exchanged};
 use super::waiting::{Answer, SWITCH, Suspended, Switch, Wait};
 
@@ -79,11 +80,23 @@ impl Fiber {
                 Some(wait)
             }
             CoroutineResult::Return(Ended::Returned) => None,
-            CoroutineResult::Return(Ended::Overflowed) => Some(Wait::Failed(self.overflow())),
+            CoroutineResult::Return(ended) => Some(Wait::Failed(self.failure(ended))),
         };
     }
 
+    /// Why the launch fails whose thread ended so.
     #[cold]
+    fn failure(&self, ended: Ended) -> String {
+        match ended {
+            Ended::OutOfTime => launch_timeout::text(),
+            Ended::Trapped => String::from(
+                "the kernel came to an instruction that ends it: code that cannot be reached, as \
+                 behind `__builtin_unreachable()`, or that the compiler knows to be wrong",
+            ),
+            Ended::Returned | Ended::Overflowed => self.overflow(),
+        }
+    }
+
     fn overflow(&self) -> String {
         // SAFETY: the caller of `new` keeps the progress.
         let block = unsafe { &*self.progress }.block.get();

@@ -46,10 +46,19 @@ template <typename Kernel, Kernel code> struct listed : listed_kernel {
 #define RESIDENT_HOST_PASTE_NOW(one, other) one##other
 #define RESIDENT_HOST_PASTE(one, other) RESIDENT_HOST_PASTE_NOW(one, other)
 
+// Code with a priority of its own makes the list, so that other code which initialises variables
+// can be told from it (`initialisers.rs`).
+#ifdef __ELF__
+#define RESIDENT_HOST_FIRST __attribute__((init_priority(200)))
+#else
+#define RESIDENT_HOST_FIRST
+#endif
+
 /// Lists the kernel of a name expression, with the most threads of a block.
 #define RESIDENT_HOST_EXPRESSION(text, most, ...)                                                 \
     static const ::resident::host::listed<decltype(&__VA_ARGS__), &__VA_ARGS__>                   \
-        RESIDENT_HOST_PASTE(resident_host_kernel_, __COUNTER__)(text, most);
+        RESIDENT_HOST_PASTE(resident_host_kernel_, __COUNTER__)                                   \
+            RESIDENT_HOST_FIRST(text, most);
 
 /// Lists a kernel. The further arguments are those of `__launch_bounds__`.
 #define resident_host_kernel(name, ...)                                                           \

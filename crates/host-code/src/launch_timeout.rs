@@ -1,4 +1,8 @@
 //! The time limit of launches, for tests of kernels that might not end.
+//!
+//! On Linux on x86-64 a signal interrupts the thread of the machine whose time is over
+//! (`faults/time_limit.rs`), wherever it is. Elsewhere compiled code looks at the time now and
+//! then, but in loops that compute nothing.
 
 use std::cell::Cell;
 use std::sync::LazyLock;
@@ -8,6 +12,9 @@ use resident_backend::environment;
 
 /// The environment variable for the limit, in seconds.
 const VARIABLE: &str = "RESIDENT_LAUNCH_TIMEOUT";
+
+/// Whether compiled code is to look at the time itself.
+const MUST_POLL: bool = !cfg!(all(target_os = "linux", target_arch = "x86_64"));
 
 /// The compiler's option for code that calls `poll` now and then.
 pub(super) const OPTION: &str = "-fsanitize-coverage=trace-pc";
@@ -27,21 +34,33 @@ pub fn limit() -> Result<Option<Duration>, String> {
     LIMIT.clone()
 }
 
+/// Whether code that is compiled now is to call `poll`.
+pub(super) fn polls() -> Result<bool, String> {
+    Ok(limit()?.is_some() && MUST_POLL)
+}
+
 /// Starts the time of the blocks that this thread runs next.
 pub(super) fn start() {
     let limit = limit().ok().flatten();
     DEADLINE.set(limit.and_then(|limit| Instant::now().checked_add(limit)));
 }
 
+/// Whether the time of the blocks that this thread runs is over. A handler of signals may ask.
+pub(super) fn is_over() -> bool {
+    DEADLINE.get().is_some_and(|deadline| Instant::now() > deadline)
+}
+
 /// What to say if the time is over.
 pub(super) fn overrun() -> Option<String> {
-    let deadline = DEADLINE.get()?;
-    let limit = limit().ok().flatten()?;
-    (Instant::now() > deadline).then(|| {
-        format!(
-            "it ran longer than {limit:?}, the limit in {VARIABLE}; correct the loop that does not \
-             end, or raise the limit; a loop in an included header that waits for `volatile` \
-             memory needs `__nanosleep(20)` in it, so that other threads run"
-        )
-    })
+    is_over().then(text)
+}
+
+#[cold]
+pub(super) fn text() -> String {
+    let limit = limit().ok().flatten().unwrap_or_default();
+    format!(
+        "it ran longer than {limit:?}, the limit in {VARIABLE}; correct the loop that does not \
+         end, or raise the limit; a loop in an included header that waits for `volatile` memory \
+         needs `__nanosleep(20)` in it, so that other threads run"
+    )
 }

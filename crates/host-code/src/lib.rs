@@ -4,6 +4,7 @@
 //! | file | purpose |
 //! |---|---|
 //! | `compiler`, `processor`, `advice` | the C++ compiler: which one, its options, its log |
+//! | `limited` | how long it may take, and how much memory |
 //! | `checked_code` | how it compiles code that announces each access |
 //! | `precompiled`, `kept_code` | the headers, precompiled; what was compiled before |
 //! | `translation` | the source with the headers around it; dynamic shared memory |
@@ -18,6 +19,7 @@
 //! | `headers`, `cuda_fp16.h`, `cuda_bf16.h`, `cooperative_groups.h` | headers of CUDA's |
 //! | `library`, `temporary_files` | a loaded library; the files of compiler and loader |
 //! | `runtime`, `waiting` | the functions that the compiled code calls; how a thread waits |
+//! | `heap` | what kernels allocate by `malloc` |
 //! | `output` | where the text of `printf` goes, and what the checker finds |
 //! | `block`, `fiber` | runs blocks: threads one after the other, with stacks once they wait |
 //! | `work`, `thread_memory` | which blocks have not begun; what blocks keep that take turns |
@@ -37,12 +39,14 @@ mod declared_kernels;
 mod faults;
 mod fiber;
 mod headers;
+mod heap;
 mod kept_code;
 mod kernel_list;
 mod launch_bounds;
 mod launch_timeout;
 pub mod library;
 mod library_variable;
+mod limited;
 mod meetings;
 mod output;
 pub mod parallel;

@@ -185,7 +185,7 @@ impl<'a> Job<'a> {
         fs::write(&header, self.text)?;
         let mut command = self.compiler.command();
         command.args(&self.options).args(["-x", "c++-header"]).arg(header).arg("-o").arg(&made);
-        let output = command.output()?;
+        let output = self.compiler.output(&mut command).map_err(io::Error::other)?;
         if !output.status.success() {
             // One that was killed may do it another time.
             let kind = output

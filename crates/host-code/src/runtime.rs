@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_uint, c_ulonglong, c_void};
 
-use super::{launch_timeout, output, turns, waiting};
+use super::{heap, launch_timeout, output, turns, waiting};
 
 /// The number of threads of a warp.
 pub(super) const LANES: usize = 32;
@@ -58,6 +58,8 @@ pub struct Runtime {
     poll: unsafe extern "C" fn(),
     fail: unsafe extern "C" fn(*const c_char),
     print: unsafe extern "C" fn(*const c_char, *const c_char),
+    allocate: unsafe extern "C" fn(usize) -> *mut c_void,
+    release: unsafe extern "C" fn(*mut c_void),
 }
 
 pub(super) static RUNTIME: Runtime = Runtime {
@@ -71,6 +73,8 @@ pub(super) static RUNTIME: Runtime = Runtime {
     poll,
     fail,
     print,
+    allocate: heap::allocate,
+    release: heap::release,
 };
 
 /// `resident_host_run`.

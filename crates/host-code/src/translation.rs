@@ -47,6 +47,9 @@ const KERNELS: &str = include_str!("kernels.hpp");
 /// As in CUDA C, `a * b + c` is rounded twice unless the options say otherwise.
 pub(super) const NO_CONTRACTION: &str = "-ffp-contract=off";
 
+/// The option with which compilers keep all code.
+const NOT_OPTIMISED: &str = "-O0";
+
 /// The text for the compiler, and its options.
 #[derive(Debug)]
 pub struct Translation {
@@ -186,6 +189,11 @@ impl Translation {
         self.is_strict
     }
 
+    /// Whether the compiler leaves out code that does nothing.
+    pub(super) fn is_optimised(&self) -> bool {
+        !self.options.iter().any(|option| option == NOT_OPTIMISED)
+    }
+
     /// Why the library has no kernel with this name, if the embedded device lacks what it uses.
     pub(super) fn left_out(&self, entry: &str) -> Option<&str> {
         LeftOut::named_in(&self.left_out, entry).map(|one| &*one.reason)
@@ -266,7 +274,7 @@ fn may_use_packed_integers(text: &str) -> bool {
 
 /// What stands behind a source.
 fn behind() -> Result<String, String> {
-    let poll = launch_timeout::limit()?.map_or("", |_| launch_timeout::HEADER);
+    let poll = if launch_timeout::polls()? { launch_timeout::HEADER } else { "" };
     Ok(format!("#line 1 \"exports.hpp\"\n{EXPORTS}\n{poll}"))
 }
 
@@ -297,7 +305,7 @@ fn options(
         defines.chain(translated(&source.options)).map(OsString::from).collect();
     let folders = source.includes.iter().map(|folder| &**folder).chain(path.and_then(Path::parent));
     options.extend(folders.map(include_option));
-    if launch_timeout::limit()?.is_some() {
+    if launch_timeout::polls()? {
         options.push(OsString::from(launch_timeout::OPTION));
     }
     if checks == Checks::On {
@@ -338,7 +346,7 @@ fn translated(options: &[Arc<str>]) -> Vec<String> {
                 translated.extend(architecture_number(value()).map(option));
             }
             "--std" | "-std" => translated.push(format!("-std={}", value())),
-            "--device-debug" | "-G" => translated.push(String::from("-O0")),
+            "--device-debug" | "-G" => translated.push(NOT_OPTIMISED.to_owned()),
             _ if name.starts_with("-D") || name.starts_with("-I") || name.starts_with("-U") => {
                 translated.push(word.to_owned());
             }

@@ -2,6 +2,7 @@
 
 use resident_backend::call_site::CallSite;
 use resident_backend::grid::Grid;
+use resident_documents::quoted;
 use smallvec::SmallVec;
 
 use super::source::Form;
@@ -66,7 +67,7 @@ impl<S: ElementwiseSignature> Elementwise<S> {
         site: CallSite,
     ) -> Result<()> {
         let statements = self.inner.statements().map_err(|fault| Error::Compile {
-            kernel: format!("\"{}\"", self.name()),
+            kernel: quoted(self.name()),
             device: stream.device_ref().name(),
             log: format!("the text of this operation cannot be used: {fault}"),
             call: site.into(),
@@ -122,7 +123,7 @@ impl<S: ElementwiseSignature> Elementwise<S> {
 
     #[cold]
     fn no_fit(&self, expected: String, array: &Rearranged<'_>, site: CallSite) -> Error {
-        let operation = format!("elementwise operation \"{}\"", self.name());
+        let operation = format!("elementwise operation {}", quoted(self.name()));
         let seen = array.to_string();
         Error::Shape { operation, expected, seen, instead: ONE_THAT_FITS, call: site.into() }
     }

@@ -3,6 +3,7 @@
 use ndarray::{Axis, IxDyn};
 use resident_backend::call_site::CallSite;
 use resident_backend::grid::Grid;
+use resident_documents::quoted;
 use smallvec::SmallVec;
 
 use super::plan::{Key, LANES};
@@ -89,7 +90,7 @@ impl<I: ReductionInputs, R: Number> Reduction<I, R> {
     /// The texts, if they can be used.
     fn checked(&self, call: &Call<'_>) -> Result<&Checked> {
         self.inner.checked().map_err(|fault| Error::Compile {
-            kernel: format!("\"{}\"", self.name()),
+            kernel: quoted(self.name()),
             device: call.stream.device_ref().name(),
             log: format!("the texts of this reduction cannot be used: {fault}"),
             call: call.at(),
@@ -138,7 +139,7 @@ impl<I: ReductionInputs, R: Number> Reduction<I, R> {
 
     #[cold]
     fn no_fit(&self, expected: String, seen: String, site: CallSite) -> Error {
-        let operation = format!("reduction \"{}\"", self.name());
+        let operation = format!("reduction {}", quoted(self.name()));
         Error::Shape { operation, expected, seen, instead: ONE_THAT_FITS, call: site.into() }
     }
 

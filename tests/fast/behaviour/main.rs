@@ -19,6 +19,7 @@ mod forked_children;
 mod full_devices;
 mod fuzz_regressions;
 mod host_memory;
+mod hostile_names;
 mod inside_bodies;
 mod kinds_of_views;
 mod late_failures;

@@ -14,7 +14,7 @@ const MAY_IMPORT: [(&str, &str); 18] = [
     ("coherence", ""),
     ("layout", "coherence"),
     ("ordering", "coherence"),
-    ("live_arrays", ""),
+    ("live_arrays", "documents"),
     ("guide", ""),
     ("traffic", "documents sync"),
     ("memory_use", "documents sync timeline"),
@@ -33,10 +33,10 @@ const MAY_IMPORT: [(&str, &str); 18] = [
     ("interop", "array audit backend device element error"),
     (
         "launch",
-        "array audit backend coherence device element error grid layout ordering storage sync \
-         transfer",
+        "array audit backend coherence device documents element error grid layout ordering storage \
+         sync transfer",
     ),
-    ("ops", "array backend device element error grid interop launch"),
+    ("ops", "array backend device documents element error grid interop launch"),
     ("lib", "array audit backend device element error grid interop launch Device Element"),
 ];
 

@@ -64,6 +64,78 @@ fn launches_end_at_the_limit_and_name_the_kernel() {
     }
 }
 
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod loops {
+    use resident::{CudaSource, Device, Emulation, Grid, InOut, Kernel, SmartArray};
+
+    /// Loops that call nothing or compute nothing, and loops in code of other libraries, which a
+    /// signal must not leave with a lock.
+    const BODIES: [(&str, &str); 13] = [
+        ("empty", "for (;;) ;"),
+        ("behind", "x[0] = 7; if (x[1]) for (;;) ;"),
+        ("invariant", "int sum = 0; do { sum += x[1]; } while (true); x[0] = sum;"),
+        ("condition", "while (x[1] == 1) ; x[0] = 3;"),
+        ("flag", "if (threadIdx.x == 1) while (x[2] == 0) ; else x[0] = 3;"),
+        ("copies", "for (;;) memcpy(x, x + 8, 16);"),
+        ("long_copies", "for (;;) memcpy(x, x + n / 2, n * 2);"),
+        ("sines", "float s = x[1]; while (s < 2) s = sinf(s + x[1]); x[0] = s;"),
+        ("heap", "for (;;) { void *volatile p = malloc(n); free(p); }"),
+        ("prints", "for (;;) printf(\"\");"),
+        ("barrier", "__syncthreads(); if (threadIdx.x == 1) for (;;) ; __syncthreads();"),
+        ("call", "again(x);"),
+        (
+            "ends",
+            "char *p = (char *)malloc(n); printf(\"%c\\n\", p ? 'p' : '0'); free(p); x[0] = 5;",
+        ),
+    ];
+
+    /// A function, and the kernels of `BODIES`.
+    fn source() -> CudaSource {
+        let function = "__device__ __noinline__ void again(int *x) { for (;;) ++x[0]; }";
+        let kernel = |(name, body): &(_, _)| {
+            format!("\nextern \"C\" __global__ void {name}(int *x, int n) {{ {body} }}")
+        };
+        CudaSource::c([function.to_owned(), BODIES.iter().map(kernel).collect()].concat())
+    }
+
+    fn launch(
+        kernel: &Kernel<(InOut<i32>, i32)>,
+        device: &Device,
+        grid: Grid,
+    ) -> Result<i32, String> {
+        let elements = 1 << 16;
+        let mut x = SmartArray::<i32, _>::zeros(elements);
+        x.set(1, 1).expect("an element");
+        let launched = kernel.launch_on(&device.stream(), grid, (&mut x, elements as i32));
+        launched.and_then(|()| device.synchronize()).map_err(|error| error.to_string())?;
+        x.get(0).map_err(|error| error.to_string())
+    }
+
+    pub(super) fn end() {
+        let source = source();
+        let ends = crate::kernel::<(InOut<i32>, i32)>("ends", source.clone());
+        for is_checked in [false, true] {
+            let device = Device::emulated(Emulation::new().sanitize(is_checked));
+            for (name, _) in BODIES.iter().filter(|(name, _)| *name != "ends") {
+                // SAFETY: each accesses only elements of its argument.
+                let endless = unsafe { Kernel::new(*name).cuda(source.clone()) };
+                // On one thread of the machine, and on several.
+                let grid = if is_checked { Grid::new(1, 2) } else { Grid::new(64, 256) };
+                let text = launch(&endless, &device, grid).expect_err("it does not end");
+                assert!(text.contains("it ran longer than 100ms"), "{name}: {text}");
+                assert_eq!(launch(&ends, &device, Grid::new(1, 1)), Ok(5), "{name}");
+            }
+        }
+    }
+}
+
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[test]
+fn loops_end_at_the_limit() {
+    own_process!([("RESIDENT_LAUNCH_TIMEOUT", "0.1")]);
+    loops::end();
+}
+
 #[test]
 fn a_wrong_limit_is_refused() {
     own_process!([("RESIDENT_LAUNCH_TIMEOUT", "soon")]);

@@ -184,6 +184,40 @@ fn a_folder_for_temporary_files_that_cannot_be_used_is_named() {
     std::fs::remove_dir_all(cache).expect("it is there");
 }
 
+/// A compiler that writes nothing, or does not end, is named with the variable that is to change.
+#[cfg(unix)]
+#[test]
+fn compilers_that_make_nothing_are_named() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = folder("compilers");
+    let limit = "RESIDENT_COMPILE_TIMEOUT";
+    for (name, does, seconds, words) in [
+        (
+            "idle",
+            "true",
+            "600",
+            "/idle (idle 1.0), which RESIDENT_CXX names, ended without an error",
+        ),
+        ("slow", "sleep 600", "0.3", "/slow ran longer than 300ms, the limit in RESIDENT_COMPILE_"),
+        ("idle", "true", "soon", "RESIDENT_COMPILE_TIMEOUT=soon: expected a number of seconds"),
+    ] {
+        let compiler = folder.join(name);
+        let text = format!("#!/bin/sh\n[ \"$1\" = --version ] && echo {name} 1.0 || {does}\n");
+        std::fs::write(&compiler, text).expect("a file");
+        std::fs::set_permissions(&compiler, PermissionsExt::from_mode(0o700)).expect("it is own");
+        let compiler = compiler.to_str().expect("UTF-8");
+        let variables = [
+            ("RESIDENT_CACHE", "off"),
+            ("RESIDENT_CXX", compiler),
+            (limit, seconds),
+            (EXPECTED, words),
+        ];
+        assert_success(&own_process::run(test_name!(compiles_and_runs), &variables), name);
+    }
+    std::fs::remove_dir_all(folder).expect("it is there");
+}
+
 /// The names of folders are bytes, not text.
 #[cfg(target_os = "linux")]
 #[test]

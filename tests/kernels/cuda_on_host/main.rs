@@ -5,6 +5,7 @@ support::record_launches!();
 
 mod bad_input;
 mod bodies;
+mod endings;
 mod endless;
 mod environment;
 mod events;

@@ -39,6 +39,7 @@ pub const VARIABLES: &[Variable] = &[
     variable("RESIDENT_LAUNCH_TIMEOUT", "a number of seconds above 0", "no limit", PAGE),
     variable("RESIDENT_COMPILE_FOR", "architectures with commas between them", "none", PAGE),
     variable("RESIDENT_CXX", "a C++ compiler", "c++, clang++ or g++", PAGE),
+    variable("RESIDENT_COMPILE_TIMEOUT", "a number of seconds above 0", "300", PAGE),
     variable("RESIDENT_NVRTC", FILE, "found by its name", PAGE),
     variable("RESIDENT_HIP", FILE, "found by its name", PAGE),
     variable("RESIDENT_HIPRTC", FILE, "found by its name", PAGE),

@@ -1,7 +1,9 @@
-//! What the processor refuses in a kernel: a thread of a block that overflows its stack ends, and
-//! with it the launch, instead of the process; a division by zero has a result. Both on Linux on
-//! x86-64. Elsewhere, and where the overflow is found in code of a library
-//! that the kernel calls, the process ends, as it does for any other stack.
+//! What ends a kernel anywhere in its code: a thread of a block that overflows its stack, or comes
+//! to an instruction that no processor has, ends, and with it the launch, instead of the process;
+//! so does one that runs when the launch's time is over; a division by zero has a result. All on
+//! Linux on x86-64. Elsewhere, and where an overflow is found in code of a library that the kernel
+//! calls, the process ends, as it does for any other stack, and compiled code looks at the time
+//! itself (`launch_timeout`).
 //!
 //! A handler of the whole process is much for a rare case, but nothing cheaper names the kernel and
 //! ends its launch alone. The handler of std knows only the stacks of threads, so that the process
@@ -24,8 +26,9 @@
 //! |---|---|
 //! | `code` | where the code of kernels is |
 //! | `division` | the results of divisions by zero |
-//! | `handler` | the handler, of `SIGFPE` too |
+//! | `handler` | the handler, of `SIGFPE`, `SIGILL` and `SIGURG` too |
 //! | `signal_stack` | the stack on which it runs |
+//! | `time_limit` | interrupts threads whose launch takes too long, by `SIGURG` |
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod code;
@@ -35,6 +38,8 @@ mod division;
 mod handler;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod signal_stack;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod time_limit;
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -46,6 +51,9 @@ use corosensei::trap::CoroutineTrapHandler;
 pub(super) enum Ended {
     Returned,
     Overflowed,
+    /// At an instruction that no processor has, which compilers put where no code should come.
+    Trapped,
+    OutOfTime,
 }
 
 /// A stack on which a thread of a block runs.
@@ -81,10 +89,12 @@ pub(super) fn running_bounds() -> (usize, usize) {
 }
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-pub(super) use self::{code::LoadedCode, handler::install, signal_stack::prepare_thread};
+pub(super) use self::{
+    code::LoadedCode, handler::install, signal_stack::prepare_thread, time_limit::Watched,
+};
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
-pub(super) use self::elsewhere::{LoadedCode, install, prepare_thread};
+pub(super) use self::elsewhere::{LoadedCode, Watched, install, prepare_thread};
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
 mod elsewhere {
@@ -96,6 +106,14 @@ mod elsewhere {
     impl LoadedCode {
         pub(in super::super) fn new(_addresses: Range<usize>, _kernel: &str) -> Self {
             Self
+        }
+    }
+
+    pub(in super::super) struct Watched;
+
+    impl Watched {
+        pub(in super::super) fn new() -> Option<Self> {
+            None
         }
     }
 

@@ -262,7 +262,11 @@ mod tests {
             __global__ void starts(int *x) { good<<<1, 1>>>(x); }\n";
         assert_eq!(left_out(text), ["bad", "also", "starts"]);
         let kept = without_features(text, "k.cu");
-        assert!(kept.text.contains("extern \"C\" void resident_left_out_0();"), "{}", kept.text);
+        assert!(
+            kept.text.contains("extern \"C\" __device__ void resident_left_out_0();"),
+            "{}",
+            kept.text
+        );
         let reasons: Vec<&str> = kept.left_out.iter().map(|one| &*one.reason).collect();
         let start = "k.cu:2: `cudaTextureObject_t`: the embedded device has no textures: pass";
         assert!(reasons[0].starts_with(start), "{reasons:?}");

@@ -47,7 +47,7 @@ pub(in super::super) fn without_features(text: &str, file: &str) -> Kept {
     let (mut left_out, mut replacements) = (Vec::new(), Vec::new());
     for (kernel, part) in kernels.into_iter().zip(parts) {
         let Some(reason) = kernel_reason(text, &code, part.clone(), &functions) else { continue };
-        let declaration = format!("void resident_left_out_{}();", left_out.len());
+        let declaration = format!("__device__ void resident_left_out_{}();", left_out.len());
         replacements.push(Replacement { part, text: declaration });
         left_out.push(LeftOut { name: kernel.name, reason: format!("{file}:{reason}") });
     }

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `features` | features that are not there |
 //! | `left_out`, `callers` | the kernels that use them, and functions with their callers |
+//! | `initialisers` | variables that code initialises, in what was compiled |
 //! | `missing_headers` | headers that NVRTC does not find either |
 //! | `preprocessed` | a source as the preprocessor leaves it |
 //! | `outline` | the functions of a preprocessed source |
@@ -12,6 +13,7 @@
 
 mod callers;
 pub(super) mod features;
+pub(super) mod initialisers;
 pub(super) mod left_out;
 pub(super) mod missing_headers;
 mod outline;

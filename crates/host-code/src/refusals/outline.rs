@@ -1,4 +1,4 @@
-//! The functions that a preprocessed source defines, outside of others.
+//! The functions that a preprocessed source defines or declares, outside of others, and variables.
 
 use std::ops::Range;
 
@@ -47,6 +47,32 @@ pub(super) fn plain_variables(text: &str) -> Vec<(&str, usize)> {
         {
             let name = start + name.start..start + name.end;
             found.push((&text[name.clone()], name.start));
+        }
+    });
+    found
+}
+
+/// A function that is declared in a namespace: its name, where that stands, and what stands before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Declared<'t> {
+    pub(super) name: &'t str,
+    pub(super) specifiers: &'t str,
+    pub(super) at: usize,
+}
+
+/// The functions that are declared in namespaces, in order, with those that are defined there or in
+/// classes. What may be a variable, as `S x(y)`, is none.
+pub(super) fn declared_functions(text: &str) -> Vec<Declared<'_>> {
+    let mut found = Vec::new();
+    walk(text, &mut |part| match part {
+        Part::Function(Function { name, specifiers, at, .. }) => {
+            found.push(Declared { name, specifiers, at });
+        }
+        Part::Declaration { start, code } => {
+            if let Some(name) = declared_function(code) {
+                let (specifiers, at) = (&text[start..start + name.start], start + name.start);
+                found.push(Declared { name: &text[at..start + name.end], specifiers, at });
+            }
         }
     });
     found
@@ -163,6 +189,52 @@ fn plain_variable(code: &str) -> Option<Range<usize>> {
     has_type.then(|| at..at + name.len())
 }
 
+/// Words of declarations that are of no function, or of one that is declared elsewhere.
+const NO_DECLARATIONS_OF_FUNCTIONS: [&str; 7] =
+    ["asm", "friend", "operator", "return", "static_assert", "typedef", "using"];
+
+/// Words with which a parameter begins, and no value.
+const WORDS_OF_PARAMETERS: [&str; 16] = [
+    "bool", "char", "class", "const", "double", "enum", "float", "int", "long", "short", "signed",
+    "struct", "unsigned", "void", "volatile", "wchar_t",
+];
+
+/// The name in the declaration of a function, if it is one without a doubt.
+fn declared_function(code: &str) -> Option<Range<usize>> {
+    let is_other = |word| NO_DECLARATIONS_OF_FUNCTIONS.contains(&word);
+    if code.contains(['#', '=', '{']) || words(code).any(|(_, word)| is_other(word)) {
+        return None;
+    }
+    let start = template_len(code);
+    let (name, open) = parameters_start(&code[start..])?;
+    let (name, open) = (start + name.start..start + name.end, start + open);
+    let before = code[start..name.start].trim_end();
+    let has_type = words(before).any(|(_, word)| word != "extern");
+    let is_name = !name.is_empty() && !WORDS_OF_PARAMETERS.contains(&&code[name.clone()]);
+    let behind = code.get(closing(code, open)..)?;
+    let is_function = has_type
+        && is_name
+        && !before.ends_with("::")
+        && behind.starts_with(')')
+        && !behind.contains(['[', '('])
+        && (before.ends_with("void") || are_parameters(&code[open + 1..closing(code, open)]));
+    is_function.then_some(name)
+}
+
+/// Whether a text between parentheses is a list of parameters, and no list of values: a type comes
+/// first, or one and a name are somewhere in it.
+fn are_parameters(list: &str) -> bool {
+    let list = list.trim();
+    let Some((at, first)) = words(list).next() else {
+        return list.is_empty() || list.starts_with("...");
+    };
+    let behind = list[at + first.len()..].trim_start();
+    let is_type = at == 0 && WORDS_OF_PARAMETERS.contains(&first) && !behind.starts_with('(');
+    let ends = words(list).map(|(at, word)| at + word.len());
+    let mut pairs = ends.zip(words(list).skip(1));
+    is_type || pairs.any(|(end, (next, _))| list[end..next].trim().is_empty())
+}
+
 /// What a brace opens.
 enum Kind {
     Scope {
@@ -259,7 +331,7 @@ fn closing(code: &str, open: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{functions, plain_variables};
+    use super::{declared_functions, functions, plain_variables};
 
     #[test]
     fn plain_variables_are_found_in_namespaces() {
@@ -279,6 +351,32 @@ mod tests {
         let (name, at) = plain_variables(text)[1];
         assert_eq!(&text[at..at + 3], name);
         assert!(plain_variables("int a").is_empty() && plain_variables("}} ; } = ;").is_empty());
+    }
+
+    #[test]
+    fn declared_functions_are_told_from_variables() {
+        let text = "
+            extern \"C\" void one(int); int two(); namespace ns { float3 three(const float3 &a); }
+            extern \"C\" { void four(long *, int); } template <typename T> T five(T a);
+            unsigned long long six(void) noexcept; auto seven(S s) -> int; int eight(...);
+            [[noreturn]] void nine(S *a); int eleven(S *a, T b);
+            __device__ int ten(int a) { return a; }
+            const int a(3); S b(c); S d(e * f); dim3 g(sizeof(int)); int (*h)(int);
+            unsigned int (*i)(int); const float j(float(3)); typedef int k(int); using l = int(int);
+            static_assert(sizeof(int) == 4, \"\"); int S::m(int); template int n<int>(int);
+            template <> int o<int>(int); S operator+(S, S); struct P { int q(int); }; macro(x);
+            struct R { friend int r(int); } s; int t = u(3); extern const S v(w), x; int y(int)[3];
+        ";
+        let names: Vec<&str> = declared_functions(text).iter().map(|one| one.name).collect();
+        assert_eq!(
+            names,
+            [
+                "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "eleven",
+                "ten"
+            ]
+        );
+        let first = declared_functions(text)[0];
+        assert!(text[first.at..].starts_with("one(int)") && first.specifiers.contains("extern"));
     }
 
     #[test]

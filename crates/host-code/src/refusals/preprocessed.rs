@@ -21,7 +21,8 @@ impl Preprocessed {
         for line in preprocessed.lines() {
             if let Some((next, name, is_system)) = marker(line) {
                 has_begun |= name == file;
-                let is_of_source = has_begun && !is_system && !is_own(name);
+                // What macros of the system's headers become stands as theirs in the source.
+                let is_of_source = has_begun && (!is_system || name == file) && !is_own(name);
                 (current, number) = (is_of_source.then(|| source.file(name)), next);
                 continue;
             }

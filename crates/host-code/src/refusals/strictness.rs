@@ -4,7 +4,7 @@
 
 use resident_code::words::{code_only, words};
 
-use super::outline::{functions, plain_variables};
+use super::outline::{declared_functions, functions, plain_variables};
 use super::preprocessed::Preprocessed;
 
 /// What NVRTC has of the standard library.
@@ -18,6 +18,24 @@ const TYPES_OF_MACHINE: [(&str, &str); 3] =
 const OF_DECLARATIONS: [&str; 7] =
     ["typedef", "using", "struct", "class", "enum", "union", "typename"];
 
+/// Functions that take memory of the stack, end a program or leave its functions, which compilers
+/// for the host have without a declaration of the source, and what to write instead.
+const OF_COMPILERS: [(&str, &str); 8] = [
+    ("alloca", "an array whose length is a constant"),
+    ("__builtin_abort", TRAP),
+    ("__builtin_alloca", "an array whose length is a constant"),
+    ("__builtin_alloca_with_align", "an array whose length is a constant"),
+    ("__builtin_exit", TRAP),
+    ("__builtin_longjmp", TRAP),
+    ("__builtin_return", "`return`"),
+    ("__builtin_setjmp", TRAP),
+];
+const TRAP: &str = "`__trap()`, or `assert`";
+
+/// Functions of a GPU that a source may declare anew as it does for C.
+const OF_DEVICE: [&str; 9] =
+    ["clock", "clock64", "free", "malloc", "memcpy", "memmove", "memset", "printf", "vprintf"];
+
 /// The options of NVRTC with which functions and variables without `__device__` are a device's.
 const DEVICE_BY_DEFAULT: [&str; 2] = ["-default-device", "--device-as-default-execution-space"];
 
@@ -27,8 +45,11 @@ pub(in super::super) fn fault(
     options: &[std::sync::Arc<str>],
 ) -> Option<String> {
     let is_device = options.iter().any(|option| DEVICE_BY_DEFAULT.contains(&option.trim()));
-    let of_host = || host_function(source).or_else(|| host_variable(source));
-    let of_machine = || type_of_machine(source);
+    let of_host = || {
+        let declared = || declared_host_function(source);
+        host_function(source).or_else(declared).or_else(|| host_variable(source))
+    };
+    let of_machine = || type_of_machine(source).or_else(|| function_of_compiler(source));
     standard_library(source).or_else(of_machine).or_else(|| (!is_device).then(of_host).flatten())
 }
 
@@ -68,11 +89,40 @@ fn type_of_machine(source: &Preprocessed) -> Option<String> {
     ))
 }
 
-/// The first function that is the host's.
+/// The first function that only compilers for the host have.
+fn function_of_compiler(source: &Preprocessed) -> Option<String> {
+    let known = |word| OF_COMPILERS.iter().find(|(name, _)| *name == word);
+    let found = words(&source.text).find_map(|(at, word)| Some((at, known(word)?)));
+    let (at, (name, instead)) = found?;
+    if declared_functions(&source.text).iter().any(|function| function.name == *name) {
+        return None;
+    }
+    Some(format!("{}: NVRTC has no `{name}`: write {instead}", source.place(at)))
+}
+
+fn is_of_device(specifiers: &str) -> bool {
+    words(specifiers).any(|(_, word)| matches!(word, "__device__" | "__global__"))
+}
+
+/// The first function that is declared as the host's, and not as a device's before.
+fn declared_host_function(source: &Preprocessed) -> Option<String> {
+    let mut of_device = OF_DEVICE.to_vec();
+    let function = declared_functions(&source.text).into_iter().find(|function| {
+        if is_of_device(function.specifiers) {
+            of_device.push(function.name);
+        }
+        !of_device.contains(&function.name)
+    })?;
+    Some(format!(
+        "{}: the function `{}` is declared as one of the host, which NVRTC refuses, and a kernel \
+         cannot call it: put `__device__` before it, or leave it out by `#ifndef __CUDACC_RTC__`",
+        source.place(function.at),
+        function.name
+    ))
+}
+
+/// The first function that is defined as the host's.
 fn host_function(source: &Preprocessed) -> Option<String> {
-    let is_of_device = |specifiers: &str| {
-        words(specifiers).any(|(_, word)| matches!(word, "__device__" | "__global__"))
-    };
     let all = functions(&source.text);
     let function = all.iter().find(|function| !is_of_device(function.specifiers))?;
     let name = if function.name.is_empty() { "operator" } else { function.name };
@@ -117,6 +167,17 @@ mod tests {
         let said = of("\nint f() {\n return 1; }").expect("a host function");
         assert!(said.starts_with("k.cu:2: the function `f` is one of the host"), "{said}");
         assert_eq!(of("cuda::std::array<int, 2> x; __device__ int std = 1;"), None);
+        let said = of("__device__ int a;\nextern \"C\" void exit(int);").expect("the host's");
+        assert!(said.starts_with("k.cu:2: the function `exit` is declared as one of"), "{said}");
+        for fine in [
+            "__device__ int f(int); int f(int); extern \"C\" int printf(const char *, ...);",
+            "extern \"C\" void *malloc(unsigned long); struct S { __device__ int f(); int g(); };",
+            "__global__ void k(int *x); extern \"C\" __device__ void exit(int);",
+        ] {
+            assert_eq!(of(fine), None, "{fine}");
+        }
+        let said = of("__global__ void k() {\n __builtin_abort(); }").expect("not there");
+        assert_eq!(said, "k.cu:2: NVRTC has no `__builtin_abort`: write `__trap()`, or `assert`");
         let said = of("__device__ int a;\nint b = 2;").expect("a host variable");
         assert!(said.starts_with("k.cu:2: the variable `b` is one of the host"), "{said}");
         let said = of("__device__ int g() { }\n# 7 \"part.cuh\" 1\nint h() { }\n# 3 \"k.cu\" 2\n");

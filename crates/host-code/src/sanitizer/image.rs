@@ -130,11 +130,11 @@ fn is_shared(mangled: &str, name: &str, pointers: &[String], guarded: &[&str]) -
 }
 
 /// Bytes of a compiled library that are for debuggers.
-pub(super) type Bytes<'a> = gimli::EndianSlice<'a, gimli::RunTimeEndian>;
+pub(crate) type Bytes<'a> = gimli::EndianSlice<'a, gimli::RunTimeEndian>;
 
 /// What a compiled library says to debuggers cannot be read.
 #[derive(Debug)]
-pub(super) struct Unreadable;
+pub(crate) struct Unreadable;
 
 impl From<gimli::Error> for Unreadable {
     fn from(_: gimli::Error) -> Self {
@@ -149,7 +149,7 @@ impl From<object::Error> for Unreadable {
 }
 
 /// What a compiled library says to debuggers.
-pub(super) fn debug_data<'a>(
+pub(crate) fn debug_data<'a>(
     file: &object::File<'a>,
 ) -> Result<gimli::Dwarf<Bytes<'a>>, Unreadable> {
     let section = |id: gimli::SectionId| -> Result<_, Unreadable> {
@@ -203,7 +203,8 @@ fn line_at(bytes: &[u8], name: &str, offset: usize) -> Option<SourceLine> {
     None
 }
 
-fn is_own_file(file: &str) -> bool {
+/// Whether a file is one of the headers around the source.
+pub(crate) fn is_own_file(file: &str) -> bool {
     let name = file.rsplit('/').next().unwrap_or(file);
     OWN_FILES.contains(&name)
 }

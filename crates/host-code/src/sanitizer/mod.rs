@@ -45,6 +45,7 @@ use self::argument::ArrayOfLaunch;
 use self::calls::{CALLS, Current, Entered};
 use self::fast_path::FastPath;
 use self::image::{Image, Lines};
+pub(super) use self::image::{debug_data, is_own_file};
 pub(super) use self::launch::CheckOfBlock;
 use self::launch::{LaunchCheck, LaunchOfKernel, Places, Running};
 use self::left_out::LeftOut;
