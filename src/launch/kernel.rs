@@ -334,7 +334,7 @@ impl<S: Signature> Kernel<S> {
     }
 
     /// The device code, if there is any.
-    #[cfg(all(test, feature = "cuda"))]
+    #[cfg(all(test, feature = "nccl"))]
     pub(crate) fn program(&self) -> Option<&Program> {
         self.inner.cuda.as_ref().map(|code| code.program())
     }

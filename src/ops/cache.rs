@@ -17,7 +17,7 @@ type AnyKernel = &'static dyn Cached;
 trait Cached: Send + Sync {
     fn as_any(&self) -> &dyn Any;
 
-    #[cfg(all(test, feature = "cuda"))]
+    #[cfg(all(test, feature = "nccl"))]
     fn program(&self) -> Option<&resident_backend::Program>;
 }
 
@@ -26,7 +26,7 @@ impl<S: Signature> Cached for Kernel<S> {
         self
     }
 
-    #[cfg(all(test, feature = "cuda"))]
+    #[cfg(all(test, feature = "nccl"))]
     fn program(&self) -> Option<&resident_backend::Program> {
         Self::program(self)
     }
@@ -52,7 +52,7 @@ fn leaked<S: Signature>(kernel: Kernel<S>) -> AnyKernel {
 }
 
 /// The device code of all kernels made so far.
-#[cfg(all(test, feature = "cuda"))]
+#[cfg(all(test, feature = "nccl"))]
 pub(super) fn programs() -> Vec<&'static resident_backend::Program> {
     let programs = KERNELS.iter().map(|entry| {
         let kernel: AnyKernel = *entry.value();

@@ -190,7 +190,7 @@ impl<S: ElementwiseSignature> Elementwise<S> {
     }
 
     /// Calls `check` with the device code of all kernels made so far.
-    #[cfg(all(test, feature = "cuda"))]
+    #[cfg(all(test, feature = "nccl"))]
     pub(super) fn each_program(&self, check: &mut dyn FnMut(&resident_backend::Program)) {
         self.inner
             .kernels

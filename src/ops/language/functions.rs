@@ -69,7 +69,7 @@ fn of_floats(name: &str) -> Option<(&'static str, usize, bool)> {
 }
 
 /// The names of the functions of floats, and how many arguments they take.
-#[cfg(all(test, feature = "cuda"))]
+#[cfg(all(test, feature = "nccl"))]
 pub(in crate::ops) fn functions_of_floats() -> impl Iterator<Item = (&'static str, usize)> {
     OF_FLOATS.into_iter()
 }

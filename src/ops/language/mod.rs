@@ -23,7 +23,7 @@ mod token;
 mod types;
 mod value;
 
-#[cfg(all(test, feature = "cuda"))]
+#[cfg(all(test, feature = "nccl"))]
 pub(in crate::ops) use functions::functions_of_floats;
 pub(in crate::ops) use names::{Variable, c_name, check as check_names};
 pub(in crate::ops) use statement::Statements;

@@ -225,7 +225,7 @@ impl<I: ReductionInputs, R: Number> Reduction<I, R> {
     }
 
     /// Calls `check` with the device code of all kernels made so far.
-    #[cfg(all(test, feature = "cuda"))]
+    #[cfg(all(test, feature = "nccl"))]
     pub(super) fn each_program(&self, check: &mut dyn FnMut(&resident_backend::Program)) {
         let Inner { first, rest, .. } = &*self.inner;
         first.iter().for_each(|kernel| kernel.program().into_iter().for_each(&mut *check));

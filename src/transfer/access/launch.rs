@@ -24,8 +24,9 @@ use resident_core::ordering::UseEnd;
 #[derive(Debug, Default)]
 pub(crate) struct LaunchedArrays<'a> {
     list: SmallVec<[LaunchedArray<'a>; 16]>,
-    /// The elements of those that are parts of arrays, in order.
-    parts: SmallVec<[Selection; 4]>,
+    /// The elements of those that are parts of arrays, in order. `None` costs less to drop than an
+    /// empty list.
+    parts: Option<SmallVec<[Selection; 4]>>,
 }
 
 /// An array of a launch, acquired.
@@ -125,7 +126,7 @@ impl<'a> LaunchedArrays<'a> {
         let (array, is_pinned) = (LaunchedArray::whole(storage, access), acquired.into_pin());
         self.list.push(LaunchedArray { is_whole, is_pinned, follows_other, ..array });
         if !is_whole {
-            self.parts.push(selection);
+            self.parts.get_or_insert_default().push(selection);
         }
         Ok(address)
     }
@@ -157,7 +158,11 @@ impl<'a> LaunchedArrays<'a> {
                 false
             };
             if !is_marked {
-                let part = if array.is_whole { None } else { self.parts.get(next_part) };
+                let part = if array.is_whole {
+                    None
+                } else {
+                    self.parts.as_ref().and_then(|parts| parts.get(next_part))
+                };
                 next_part += usize::from(!array.is_whole);
                 let (part, cause) = (part.unwrap_or(&Selection::Whole), Cause::Launch);
                 let ((storage, access), (operation, site)) =
