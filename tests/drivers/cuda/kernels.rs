@@ -277,7 +277,7 @@ fn code_that_is_none_is_refused_before_and_by_the_driver() {
         (CudaSource::ptx(""), "this PTX is an empty text"),
         (
             CudaSource::ptx(PTX).entry("before\0after"),
-            "no `__global__` function `before\0after` in the code",
+            "no `__global__` function `before\\u{0}after` in the code",
         ),
         (CudaSource::cubin(*b"this is no cubin"), "neither a cubin nor a fatbin"),
         (
