@@ -63,6 +63,20 @@ fn with_room(device: &str, shortage: &Shortage) -> String {
     if device == HOST { device.to_owned() } else { format!("{device}, where {shortage}") }
 }
 
+/// Why an element is uninitialised, and what to do: the launch that left it out, if one did.
+fn unwritten(left_out_by: Option<&str>) -> String {
+    match left_out_by {
+        Some(launch) => format!(
+            "{launch} left out of its `Out`; write all elements there, write the rest before this \
+             call, or read only what is written"
+        ),
+        None => String::from(
+            "was never written; write it first, or use an overwriting access (`Out`, \
+             `host_overwrite`, `gpu_overwrite`) if this call is to write it",
+        ),
+    }
+}
+
 /// The file, line and column of the call that failed, and how much it had written by then.
 ///
 /// ```
@@ -242,19 +256,24 @@ pub enum Error {
     },
     /// The host, a kernel or a copy would have read elements that were never written. Write them
     /// first, or use an access that overwrites.
+    ///
+    /// An element of an `Out` that a body in CUDA C left unwritten is such an element on devices
+    /// that check kernels ([`Emulation::sanitize`](crate::Emulation::sanitize)). Other elements of
+    /// the array can be read, and all of them once it is written.
     #[non_exhaustive]
     #[error(
-        "uninitialised: {operation} reads {part} of {array}, which was never written; write it \
-         first, or use an overwriting access (`Out`, `host_overwrite`, `gpu_overwrite`) if this \
-         call is to write it{call}"
+        "uninitialised: {operation} reads {part} of {array}, which {}{call}",
+        unwritten(left_out_by.as_deref())
     )]
     Uninitialised {
         /// The array.
         array: String,
         /// The operation that reads.
         operation: String,
-        /// The first region without contents.
+        /// The first region without contents, or the first element that a launch left out.
         part: String,
+        /// The kernel that was to write the element and did not, and the line of its launch.
+        left_out_by: Option<Box<str>>,
         /// The call that failed.
         call: CalledAt,
     },

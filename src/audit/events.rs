@@ -223,12 +223,14 @@ pub(crate) fn report_printed(kernel: &str, text: &str) {
 }
 
 /// Emits the event of what the checker found in a kernel. Callers hold no lock.
-pub(crate) fn report_finding(kernel: &str, is_error: bool, text: &str) {
+pub(crate) fn report_finding(kernel: &str, is_error: bool, text: &str) -> bool {
     sync::assert_none_held();
     if is_error {
         event!(name: "finding", target: "resident::finding", Level::ERROR, kernel, "{text}");
+        event_enabled!(target: "resident::finding", Level::ERROR)
     } else {
         event!(name: "finding", target: "resident::finding", Level::INFO, kernel, "{text}");
+        event_enabled!(target: "resident::finding", Level::INFO)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::Device;
 use crate::error::{CalledAt, Error, NOTHING_QUEUED, Shortage};
+use resident_backend::failure::LeftOut;
 use resident_backend::{BackendError, BackendErrorKind, FailureKind, FailureRecord};
 
 /// The error of a call of a backend that failed: nothing was queued, or the error says how many
@@ -66,6 +67,9 @@ pub(crate) const POISON: &str = "poison of the stale copy of";
 /// The error of queued work that failed.
 pub(crate) fn late_error(device: &Device, record: &FailureRecord) -> Error {
     let site = record.site.map_or_else(String::new, |site| format!(" queued at {site}"));
+    if let Some(left_out) = &record.left_out {
+        return uninitialised(&format!("{}{site}", record.operation), left_out);
+    }
     let consequence = match record.kind {
         FailureKind::Constant => {
             "the elements still have that constant, and the next use fills them again"
@@ -93,7 +97,30 @@ pub(crate) fn late_error(device: &Device, record: &FailureRecord) -> Error {
     }
 }
 
+/// The error of an operation that was to read an element which a launch left out. The array and the
+/// index are those of the launch: the caller may know better.
+pub(crate) fn uninitialised(operation: &str, left_out: &LeftOut) -> Error {
+    Error::Uninitialised {
+        call: CalledAt::UNKNOWN,
+        array: match &*left_out.array {
+            "" => String::from("an array"),
+            array => String::from(array),
+        },
+        operation: String::from(operation),
+        part: left_out.index.clone(),
+        left_out_by: Some(left_out.launch.to_string().into()),
+    }
+}
+
 impl Error {
+    /// The error with the name by which the caller knows the array that was read.
+    pub(crate) fn of_array(mut self, name: &str) -> Self {
+        if let Self::Uninitialised { array, .. } = &mut self {
+            *array = String::from(name);
+        }
+        self
+    }
+
     pub(crate) fn no_device(wanted: impl Into<String>, reason: impl Into<String>) -> Self {
         Self::NoDevice { call: CalledAt::UNKNOWN, wanted: wanted.into(), reason: reason.into() }
     }

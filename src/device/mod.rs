@@ -45,7 +45,7 @@ use resident_embedded::{EmbeddedDevice, EmulationLog};
 
 pub use current::Entered;
 pub use done::Done;
-pub(crate) use errors::{FILL, POISON, call_error, late_error};
+pub(crate) use errors::{FILL, POISON, call_error, late_error, uninitialised};
 pub use event::Event;
 pub use handles::{Device, Stream};
 pub use host_function::HostFunction;

@@ -49,6 +49,7 @@ fn failures_of_dropped_streams_are_returned_by_the_device_and_bounded() {
             site: None,
             cause: "a test".to_owned(),
             inherited: false,
+            left_out: None,
         };
         failure::record(stream.id(), stream.raw().tail(), record.into());
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::arguments::bound::BoundArray;
 use crate::audit::{self, Comparison};
+use resident_backend::call_site::CallSite;
 use resident_backend::grid::Grid;
 use resident_backend::{KernelAttributes, KernelBody, KernelCode, host_copy};
 use resident_core::Access;
@@ -97,7 +98,11 @@ unsafe impl KernelBody for ComparedBody {
         self.body.attributes()
     }
 
-    fn with_array_names(&self, _names: &dyn Fn() -> Vec<String>) -> Option<Arc<dyn KernelBody>> {
+    fn for_launch(
+        &self,
+        _array_names: &dyn Fn() -> Vec<String>,
+        _site: CallSite,
+    ) -> Option<Arc<dyn KernelBody>> {
         // `body` has them.
         None
     }

@@ -93,7 +93,7 @@ fn report_output() {
         found: |finding| {
             let _running = BodyScope::enter();
             let is_error = finding.kind.is_error();
-            audit::report_finding(&finding.kernel, is_error, &finding.to_string());
+            audit::report_finding(&finding.kernel, is_error, &finding.to_string())
         },
     });
 }

@@ -23,6 +23,7 @@ mod without_gpu;
 pub(crate) use arguments::bound::{BoundArgument, Rearranged};
 pub(crate) use arity::for_each_arity;
 pub use slice::Slice;
+pub(crate) use submit::expect_written;
 
 // These are at the root of the crate.
 #[doc(hidden)]

@@ -62,6 +62,9 @@ pub struct InOut<T, D = Flat>(PhantomData<fn() -> (T, D)>);
 /// uninitialised. The launch uploads nothing; the device then has the newest contents. The body
 /// must write every element: those that it does not write have unspecified values; in debug builds
 /// they hold poison on every embedded device (see [`Emulation::poison`](crate::Emulation::poison)).
+/// A device that checks kernels ([`Emulation::sanitize`](crate::Emulation::sanitize)) knows which
+/// elements a body in CUDA C did not write: who reads them gets
+/// [`Uninitialised`](crate::Error::Uninitialised), the host too, until they are written.
 /// Sized or flat, as for [`In`]: the host body gets an `ArrayViewMut` or `&mut [T]`.
 ///
 /// ```

@@ -85,9 +85,13 @@ impl<'a> Launch<'a> {
         if let KernelCode::Host(body) = self.code {
             note_pool_threads();
             let names = || self.bound_arrays().map(|array| array.storage.named()).collect();
-            if let Some(named) = body.with_array_names(&names) {
+            if let Some(named) = body.for_launch(&names, self.site) {
                 return self.queue_named(named, stream);
             }
+        }
+        if stream.device_ref().properties().knows_left_out {
+            // A body in Rust gets all elements. One in CUDA C was found above.
+            expect_written(self.bound, self.title, stream, self.site)?;
         }
         if audit::observes_launches() {
             self.queue_observed(stream)
@@ -157,6 +161,26 @@ impl<'a> Launch<'a> {
         unsafe { body.run(*self.grid, &words, &pointers) };
         Ok(())
     }
+}
+
+/// Returns an error if an earlier launch left out an element of an array that is to be read, on a
+/// device that knows. For launches that read all of their arrays.
+#[cold]
+pub(crate) fn expect_written(
+    bound: &[BoundArgument<'_>],
+    operation: &str,
+    stream: &Stream,
+    site: CallSite,
+) -> Result<()> {
+    let arrays = bound.iter().filter_map(|bound| match bound {
+        BoundArgument::Array(array) => Some(array),
+        BoundArgument::Scalar { .. } => None,
+    });
+    arrays.into_iter().try_for_each(|array| {
+        let (selection, cause) = (array.selection(), Cause::Launch);
+        Request::new(array.storage, &selection, array.access, cause, operation, site)
+            .expect_written(stream.device_ref())
+    })
 }
 
 /// Acquires the arrays, submits the body and marks the arrays. Unobserved launches have an instance

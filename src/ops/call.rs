@@ -6,7 +6,7 @@ use crate::array::{AnyView, Operand, OperandMut};
 use crate::device::Stream;
 use crate::element::Element;
 use crate::error::{AtCall, CalledAt, Error, ONE_THAT_FITS, Result};
-use crate::launch::{Arguments, Kernel, Signature};
+use crate::launch::{Arguments, Kernel, Signature, expect_written};
 use resident_backend::BodyKind;
 use resident_backend::call_site::CallSite;
 use resident_backend::grid::Grid;
@@ -48,7 +48,29 @@ pub(super) fn stream_of<T: Element>(array: &impl AnyView<T>, site: CallSite) -> 
 }
 
 impl Call<'_> {
+    /// Launches a kernel that reads all elements of its `In` and `InOut` arrays.
     pub(super) fn launch<S: Signature>(
+        &self,
+        kernel: &Kernel<S>,
+        grid: Grid,
+        arguments: impl Arguments<S>,
+    ) -> Result<()> {
+        self.expect_written(&arguments)?;
+        self.launch_on_some(kernel, grid, arguments)
+    }
+
+    /// A device that checks kernels would find a read of what a launch left out only once it is
+    /// made, and lose the result.
+    #[inline]
+    fn expect_written<S: Signature>(&self, arguments: &impl Arguments<S>) -> Result<()> {
+        if !self.stream.device_ref().properties().knows_left_out {
+            return Ok(());
+        }
+        arguments.with_bound(|bound| expect_written(bound, self.name, self.stream, self.site))
+    }
+
+    /// As [`launch`](Self::launch), for a kernel that reads elements or not as others say.
+    pub(super) fn launch_on_some<S: Signature>(
         &self,
         kernel: &Kernel<S>,
         grid: Grid,
@@ -64,6 +86,7 @@ impl Call<'_> {
         grid: Grid,
         arguments: impl Arguments<S>,
     ) -> Result<()> {
+        self.expect_written(&arguments)?;
         kernel.launch_from(self.stream, grid, &arguments, 0, self.site)
     }
 

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::{fmt, fs};
 
+use resident_backend::call_site::CallSite;
 use resident_backend::grid::Grid;
 use resident_backend::{GpuCode, KernelAttributes, KernelBody, ParameterLayout, Program};
 use resident_ptx_interpreter::recorded::{Argument, Array, Recorded, Source};
@@ -189,8 +190,12 @@ unsafe impl KernelBody for RecordedBody {
         self.body.tracks_contents()
     }
 
-    fn with_array_names(&self, names: &dyn Fn() -> Vec<String>) -> Option<Arc<dyn KernelBody>> {
-        let body = self.body.with_array_names(names)?;
+    fn for_launch(
+        &self,
+        array_names: &dyn Fn() -> Vec<String>,
+        site: CallSite,
+    ) -> Option<Arc<dyn KernelBody>> {
+        let body = self.body.for_launch(array_names, site)?;
         let (folder, source) = (self.folder.clone(), self.source.clone());
         Some(Arc::new(Self { folder, source, parameters: Arc::clone(&self.parameters), body }))
     }

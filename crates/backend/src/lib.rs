@@ -67,7 +67,7 @@ use std::time::Duration;
 
 use crate::grid::GridLimits;
 
-pub use failure::{BackendError, BackendErrorKind, FailureKind, FailureRecord};
+pub use failure::{BackendError, BackendErrorKind, FailureKind, FailureRecord, LeftOut};
 pub use gpu_source::{CudaSource, Entries, GpuCode, GpuSource};
 pub use host_allocation::PinnedOptions;
 pub use identifiers::DeviceKind;
@@ -141,6 +141,8 @@ pub struct DeviceProperties {
     /// Whether queued work runs without a thread that waits for it or polls. In a simulation it
     /// does not.
     pub runs_by_itself: bool,
+    /// Whether the device checks kernels, and so knows what launches left out of their outputs.
+    pub knows_left_out: bool,
 }
 
 /// One device.
@@ -209,6 +211,9 @@ pub trait Backend: SourceDevice {
     /// lives. So it is for writes if work writes it. Meanwhile nothing else writes it, and nothing
     /// else reads what work writes.
     unsafe fn take_over(&self, memory: ForeignMemory) -> Result<Address, BackendError>;
+    /// The first element without contents in these parts of the memory at an address, if the device
+    /// knows what launches left out. The work that writes the parts is complete.
+    fn left_out(&self, address: Address, parts: &[Footprint]) -> Option<LeftOut>;
     /// Hands the memory that was allocated at this address to other code, until it is freed: a
     /// pointer to it; null if there is none.
     fn hand_out(&self, address: Address) -> *mut u8;

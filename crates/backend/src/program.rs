@@ -5,6 +5,7 @@ use std::fmt::{self, Debug};
 use std::sync::Arc;
 
 use super::{BackendError, GpuSource, KernelAttributes};
+use crate::call_site::CallSite;
 use crate::grid::{Grid, GridLimits};
 use resident_core::Access;
 
@@ -112,8 +113,13 @@ impl ElementLayout {
 /// `PackedArguments::footprint` of its arrays.
 pub unsafe trait KernelBody: Send + Sync + Debug {
     fn name(&self) -> &Arc<str>;
-    /// The body of one launch, whose errors name the arrays. `None` if errors name none.
-    fn with_array_names(&self, names: &dyn Fn() -> Vec<String>) -> Option<Arc<dyn KernelBody>>;
+    /// The body of one launch, whose errors name the arrays and the launch. `None` if errors name
+    /// neither.
+    fn for_launch(
+        &self,
+        array_names: &dyn Fn() -> Vec<String>,
+        site: CallSite,
+    ) -> Option<Arc<dyn KernelBody>>;
     /// Whether the body itself keeps account of the elements that it leaves unwritten.
     fn tracks_contents(&self) -> bool;
     /// What the body needs, and the largest block that it allows.
@@ -152,7 +158,11 @@ unsafe impl<F: Fn(Grid, &[u64], &[*mut u8]) + Send + Sync> KernelBody for RustBo
         &self.name
     }
 
-    fn with_array_names(&self, _names: &dyn Fn() -> Vec<String>) -> Option<Arc<dyn KernelBody>> {
+    fn for_launch(
+        &self,
+        _array_names: &dyn Fn() -> Vec<String>,
+        _site: CallSite,
+    ) -> Option<Arc<dyn KernelBody>> {
         None
     }
 

@@ -13,9 +13,9 @@ use resident_backend::ForeignMemory;
 use resident_backend::host_allocation::CountedBytes;
 use resident_backend::{
     Address, AdviceChange, Backend, BackendError, BackendErrorKind, Capacity, CopyBox, DeviceKind,
-    DeviceProperties, HostMemory, KernelCode, LoadError, ManagedRange, MappedMemory, MemoryAdvice,
-    MemoryUsage, ModuleVariable, PinnedOptions, PinnedRegistration, Position, Program, RawStream,
-    SourceDevice, StagedBytes,
+    DeviceProperties, Footprint, HostMemory, KernelCode, LeftOut, LoadError, ManagedRange,
+    MappedMemory, MemoryAdvice, MemoryUsage, ModuleVariable, PinnedOptions, PinnedRegistration,
+    Position, Program, RawStream, SourceDevice, StagedBytes,
 };
 
 impl EmbeddedDevice {
@@ -198,6 +198,12 @@ impl Backend for EmbeddedDevice {
 
     fn hand_out(&self, address: Address) -> *mut u8 {
         self.core.memory.hand_out(address)
+    }
+
+    fn left_out(&self, address: Address, parts: &[Footprint]) -> Option<LeftOut> {
+        let memory = self.core.memory.locate(address)?;
+        let start = memory.bounded().start;
+        parts.iter().find_map(|part| self.core.memory.first_left_out(address, start, part))
     }
 
     fn external_address(&self, address: Address) -> u64 {

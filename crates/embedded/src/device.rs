@@ -53,7 +53,8 @@ impl EmbeddedDevice {
     pub fn plain() -> Arc<Self> {
         let environment = Wishes::of_environment();
         let wishes = environment.as_ref().copied().unwrap_or_default();
-        let findings: Option<Arc<Findings>> = wishes.sanitizes.then(Arc::default);
+        let findings: Option<Arc<Findings>> =
+            wishes.sanitizes.then(|| Arc::new(Findings::default().printed()));
         let memory = AddressSpace::new(first_address(0), None, None).checked(findings.clone());
         let core = DeviceCore {
             ordinal: 0,
@@ -77,6 +78,7 @@ impl EmbeddedDevice {
                 chunks_in_flight_max: CHUNKS_IN_FLIGHT_MAX,
                 reads_between_parts: false,
                 runs_by_itself: true,
+                knows_left_out: wishes.sanitizes,
             },
         })
     }
@@ -89,10 +91,11 @@ impl EmbeddedDevice {
         let tracker = simulation
             .as_ref()
             .map_or_else(Tracker::of_process, |simulation| Arc::clone(simulation.tracker()));
-        let findings = if emulation.is_strict { Findings::strict() } else { Findings::default() };
-        let instruments = Instruments::new(emulation.faults, findings, tracker);
         let environment = Wishes::of_environment();
         let asked = environment.as_ref().copied().unwrap_or_default();
+        let findings = if emulation.is_strict { Findings::strict() } else { Findings::default() };
+        let findings = if asked.sanitizes { findings.printed() } else { findings };
+        let instruments = Instruments::new(emulation.faults, findings, tracker);
         let wishes = Wishes {
             sanitizes: emulation.sanitizes || asked.sanitizes,
             prefers_cuda: emulation.prefers_cuda || asked.prefers_cuda,
@@ -116,6 +119,7 @@ impl EmbeddedDevice {
             chunks_in_flight_max: CHUNKS_IN_FLIGHT_MAX,
             reads_between_parts: false,
             runs_by_itself: simulation.is_none(),
+            knows_left_out: wishes.sanitizes,
         };
         Arc::new(Self {
             core: Arc::new(core),

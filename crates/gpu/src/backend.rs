@@ -21,9 +21,9 @@ use resident_backend::ForeignMemory;
 use resident_backend::grid::GridLimits;
 use resident_backend::{
     Address, AdviceChange, Backend, BackendError, BackendErrorKind, Capacity, CopyBox, DeviceKind,
-    DeviceProperties, HostMemory, KernelCode, LoadError, ManagedRange, MappedMemory, MemoryAdvice,
-    MemoryUsage, ModuleVariable, PinnedOptions, PinnedRegistration, Program, RawStream,
-    SourceDevice, StagedBytes, scope,
+    DeviceProperties, Footprint, HostMemory, KernelCode, LeftOut, LoadError, ManagedRange,
+    MappedMemory, MemoryAdvice, MemoryUsage, ModuleVariable, PinnedOptions, PinnedRegistration,
+    Program, RawStream, SourceDevice, StagedBytes, scope,
 };
 
 impl GpuDevice {
@@ -76,6 +76,7 @@ impl Backend for GpuDevice {
             chunks_in_flight_max: settings.chunks_in_flight_max,
             reads_between_parts: true,
             runs_by_itself: true,
+            knows_left_out: false,
         }
     }
 
@@ -202,6 +203,10 @@ impl Backend for GpuDevice {
     fn hand_out(&self, address: Address) -> *mut u8 {
         self.core().memory().mark_lent(address);
         std::ptr::without_provenance_mut(address.0 as usize)
+    }
+
+    fn left_out(&self, _address: Address, _parts: &[Footprint]) -> Option<LeftOut> {
+        None
     }
 
     fn external_address(&self, address: Address) -> u64 {

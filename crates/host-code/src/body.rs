@@ -12,6 +12,7 @@ use super::parallel::run_in_turns;
 use super::runtime::LaunchParameters;
 use super::sanitizer::{CheckedLaunch, Findings, ParameterNames};
 use super::waiting::SHARED_BYTES_MAX;
+use resident_backend::call_site::CallSite;
 use resident_backend::grid::Grid;
 use resident_backend::{KernelAttributes, KernelBody, ParameterLayout};
 
@@ -24,8 +25,9 @@ pub(super) struct CompiledBody {
     parameters: Arc<[ParameterLayout]>,
     /// Where to put what a check finds, if the launches are checked.
     findings: Option<Arc<Findings>>,
-    /// The names of the arrays of the only launch, if they are known.
+    /// The names of the arrays of the only launch, and its line, if they are known.
     array_names: Vec<String>,
+    site: Option<CallSite>,
 }
 
 /// The kernel in the library, and the names of its parameters, for findings.
@@ -56,7 +58,8 @@ impl CompiledBody {
         let threads_max = listed.threads_max.unwrap_or(u32::MAX);
         let attributes = KernelAttributes::of_host_code(listed.shared_bytes, threads_max);
         let kernel = Arc::new(KernelOfBody { listed, names, attributes });
-        Self { name, library, kernel, parameters, findings, array_names: Vec::new() }
+        let (array_names, site) = (Vec::new(), None);
+        Self { name, library, kernel, parameters, findings, array_names, site }
     }
 
     /// The parameters as the kernel gets them.
@@ -126,6 +129,7 @@ impl CompiledBody {
             words,
             pointers,
             array_names: &self.array_names,
+            site: self.site,
         };
         // SAFETY: as above.
         unsafe { checked.run(findings) }
@@ -144,10 +148,14 @@ unsafe impl KernelBody for CompiledBody {
         self.kernel.attributes
     }
 
-    fn with_array_names(&self, names: &dyn Fn() -> Vec<String>) -> Option<Arc<dyn KernelBody>> {
+    fn for_launch(
+        &self,
+        array_names: &dyn Fn() -> Vec<String>,
+        site: CallSite,
+    ) -> Option<Arc<dyn KernelBody>> {
         // Only findings name arrays.
         self.findings.as_ref()?;
-        Some(Arc::new(Self { array_names: names(), ..self.clone() }))
+        Some(Arc::new(Self { array_names: array_names(), site: Some(site), ..self.clone() }))
     }
 
     fn tracks_contents(&self) -> bool {

@@ -21,8 +21,8 @@ pub struct OutputListener {
     pub wants_printed: fn() -> bool,
     /// Takes what a kernel prints, given the name of its function.
     pub printed: fn(kernel: &str, text: &str),
-    /// Takes a finding of the checker.
-    pub found: fn(&Finding),
+    /// Takes a finding of the checker. Returns whether anything wants it.
+    pub found: fn(&Finding) -> bool,
 }
 
 static LISTENER: OnceLock<OutputListener> = OnceLock::new();
@@ -130,10 +130,10 @@ pub(super) fn print(kernel: &str, text: &[u8]) {
     }
 }
 
-/// Passes a finding to the listener. The caller holds no lock, and runs no block.
-pub(super) fn report(finding: &Finding) {
-    if let Some(listener) = LISTENER.get() {
-        // A panic must not replace the launch's own failure.
-        contain_panic(|| (listener.found)(finding));
-    }
+/// Passes a finding to the listener. Returns whether anything wants it. The caller holds no lock,
+/// and runs no block.
+pub(super) fn report(finding: &Finding) -> bool {
+    let Some(listener) = LISTENER.get() else { return false };
+    // A panic must not replace the launch's own failure.
+    contain_panic(|| (listener.found)(finding)).unwrap_or(true)
 }

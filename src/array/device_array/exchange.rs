@@ -6,6 +6,7 @@ use super::super::adopt;
 use super::super::layout::{Layout, fits};
 use super::super::smart::SmartArray;
 use super::DeviceArray;
+use crate::audit::Cause;
 use crate::device::Stream;
 use crate::element::Element;
 use crate::error::Result;
@@ -27,6 +28,10 @@ impl<T: Element, D: Dimension> DeviceArray<T, D> {
     ) -> Result<(Address, u64)> {
         let part = self.part();
         part.expect_home(&self.device, stream, "into_dlpack", site)?;
+        // The other code keeps no account of contents.
+        part.with(Access::Read, Cause::Gpu, "into_dlpack", site, |request| {
+            request.expect_written(&self.device)
+        })?;
         let first = if access.writes() {
             *part.gpu_mut_on(access, stream, site)?.part.address()
         } else {

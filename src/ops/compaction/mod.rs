@@ -61,7 +61,7 @@ fn move_chosen<W: Word>(
 ) -> Result<()> {
     let grid = call::cover(a.axes().len());
     if call.runs_rust() {
-        return call.launch(choose_kernel::<W>(), grid, (a, mask, out));
+        return call.launch_on_some(choose_kernel::<W>(), grid, (a, mask, out));
     }
     let shape = mask.axes().shape();
     let (mut flags, mut ranks) = (scratch::<u8>(call, shape), scratch::<u64>(call, shape));
@@ -70,7 +70,7 @@ fn move_chosen<W: Word>(
     elementwise::cast::<u8, u64>(call, &flags, &mut ranks)?;
     cumulative::whole(call, Own::Included, &ranks, &mut sums)?;
     let kernel = compress_kernel::<W>(a.axes().shape().len());
-    call.launch(kernel, grid, (a, mask, &Operand::of(&sums), out))
+    call.launch_on_some(kernel, grid, (a, mask, &Operand::of(&sums), out))
 }
 
 fn choose_kernel<W: Word>() -> &'static ChooseKernel<W> {

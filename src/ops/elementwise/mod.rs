@@ -195,7 +195,7 @@ pub(super) fn select<T: Arithmetic>(
     call.fit(&mut b, &out)?;
     align::in_any_order([out.axes_mut(), mask.axes_mut(), a.axes_mut(), b.axes_mut()]);
     let kernel = select_kernel::<T::Word>(out.axes().shape().len());
-    call.launch(kernel, call::cover(out.axes().len()), (&mask, &a, &b, &mut out))
+    call.launch_on_some(kernel, call::cover(out.axes().len()), (&mask, &a, &b, &mut out))
 }
 
 fn select_kernel<T: Word>(rank: usize) -> &'static ThreeKernel<T> {

@@ -61,7 +61,7 @@ fn read<W: Word>(
     out: &mut OperandMut<'_, W>,
 ) -> Result<()> {
     let kernel = gather_kernel::<W>(Ranks::of(a.axes(), index.axes()));
-    call.launch(kernel, call::cover(out.axes().len()), (&a, index, out))
+    call.launch_on_some(kernel, call::cover(out.axes().len()), (&a, index, out))
 }
 
 /// `out[index[i]] = a[i]`, where the last of several wins.
@@ -85,14 +85,14 @@ pub(super) fn scatter<T: Arithmetic>(
     align::in_row_order([a.axes_mut(), index.axes_mut()]);
     if call.runs_rust() {
         let (kernel, grid) = (write_kernel::<T::Word>(), call::cover(index.axes().len()));
-        return call.launch(kernel, grid, (&a, &index, &mut out));
+        return call.launch_on_some(kernel, grid, (&a, &index, &mut out));
     }
     let mut last = SmartArray::<u64, IxDyn>::full_at(IxDyn(&[len]), 0, call.site);
     let ranks = Ranks::of(out.axes(), index.axes());
     let grid = call::cover(index.axes().len());
     call.launch(last_kernel(ranks.index), grid, (&index, &mut OperandMut::of(&mut last)))?;
     let kernel = scatter_kernel::<T::Word>(ranks);
-    call.launch(kernel, grid, (&a, &index, &Operand::of(&last), &mut out))
+    call.launch_on_some(kernel, grid, (&a, &index, &Operand::of(&last), &mut out))
 }
 
 /// The numbers of axes of an operand and of the indices into it.

@@ -110,7 +110,7 @@ pub(super) fn matvec<I: Index, T: Number>(
     matrix.expect_valid(call, rows, width)?;
     let Matrix { starts, columns, values } = matrix;
     let grid = call::cover(rows * LANES);
-    call.launch(matvec_kernel::<I, T>(), grid, (starts, columns, values, &x, &mut y))
+    call.launch_on_some(matvec_kernel::<I, T>(), grid, (starts, columns, values, &x, &mut y))
 }
 
 /// `C = A B`.
@@ -128,7 +128,8 @@ pub(super) fn matmul<I: Index, T: Number>(
     matrix.expect_valid(call, rows, width)?;
     let Matrix { starts, columns, values } = matrix;
     let grid = call::cover(c.axes().len());
-    call.launch_long(matmul_kernel::<I, T>(), grid, (starts, columns, values, &b, &mut c))
+    let arguments = (starts, columns, values, &b, &mut c);
+    matmul_kernel::<I, T>().launch_from(call.stream, grid, &arguments, 0, call.site)
 }
 
 fn outcome_kernel<I: Index>() -> &'static OutcomeKernel<I> {

@@ -359,6 +359,11 @@ impl ArrayState {
         &self.device_copies[location.index() - 1]
     }
 
+    /// The addresses of the array's copies on devices.
+    pub(crate) fn device_addresses(&self) -> impl Iterator<Item = Address> {
+        self.device_copies.iter().filter_map(DeviceCopy::address)
+    }
+
     #[inline]
     pub(crate) fn device_copy_mut(&mut self, location: Location) -> &mut DeviceCopy {
         &mut self.device_copies[location.index() - 1]

@@ -132,6 +132,7 @@ fn copy_to_device<'a>(
     stream: &Stream,
     depends: &mut Dependencies,
 ) -> Result<Acquired<'a>> {
+    request.expect_written_elsewhere(stream.device_ref())?;
     let mut missing = Missing::of(request, Destination::Device(stream));
     let outcome = missing.copy().and_then(|(mut state, location)| {
         let address = state.device_copy(location).address().unwrap_or(Address(0));

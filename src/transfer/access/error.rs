@@ -8,6 +8,7 @@ use super::request::Request;
 use crate::device::{self, Device, Stream};
 use crate::error::{CalledAt, Error};
 use crate::storage::{ArrayState, Storage, UseKind, notify_watchers};
+use resident_backend::failure::LeftOut;
 use resident_backend::{BackendError, BackendErrorKind, FailureKind, FailureRecord};
 use resident_core::coherence::{Location, Region, Span, Undefined, UndefinedRead};
 use resident_core::layout::Selection;
@@ -24,6 +25,7 @@ pub(in crate::transfer) fn undefined(
             array: request.storage.named(),
             operation: String::from(request.operation),
             part: part(request, &read.region),
+            left_out_by: None,
         },
         Undefined::Lost(loss) => match state.loss(loss) {
             Some(record) => lost(request.storage, record).at(request.site),
@@ -40,6 +42,9 @@ fn lost(storage: &Storage, record: &Arc<FailureRecord>) -> Error {
             operation: String::from(record.operation.as_str()),
             cause: String::from(record.cause.as_str()),
         };
+    }
+    if let Some(left_out) = &record.left_out {
+        return device::uninitialised(&record.operation, left_out);
     }
     Error::Lost {
         array: storage.named(),
@@ -74,7 +79,45 @@ fn indices(span: &Span) -> String {
     }
 }
 
+/// The index of the element with this byte of an array, as [`part`] writes it.
+fn index_of(storage: &Storage, offset_bytes: u64) -> String {
+    let memory_order = storage.memory_order();
+    let element_bytes = memory_order.len_bytes() / memory_order.elements().max(1);
+    let mut rest = offset_bytes / element_bytes.max(1);
+    let mut index: Vec<u64> = Vec::new();
+    for extent in memory_order.element_extents().iter().rev() {
+        index.push(rest % extent);
+        rest /= extent;
+    }
+    index.reverse();
+    format!("{index:?}")
+}
+
 impl Request<'_> {
+    /// The error of queued work of this request that failed.
+    pub(in crate::transfer) fn late_error(&self, stream: &Stream, record: &FailureRecord) -> Error {
+        match &record.left_out {
+            Some(left_out) => self.left_out_error(left_out),
+            None => device::late_error(stream.device_ref(), record).at(self.site),
+        }
+    }
+
+    /// The error of a read of an element that a launch left out. The caller holds no lock.
+    pub(in crate::transfer) fn left_out_error(&self, left_out: &LeftOut) -> Error {
+        let mut error = device::uninitialised(self.operation, left_out).at(self.site);
+        if let Error::Uninitialised { array, part, .. } = &mut error {
+            *array = self.storage.named();
+            let len_bytes = self.storage.memory_order().len_bytes();
+            let offset = self.storage.lock().device_addresses().find_map(|start| {
+                left_out.address.0.checked_sub(start.0).filter(|offset| *offset < len_bytes)
+            });
+            if let Some(offset_bytes) = offset {
+                *part = index_of(self.storage, offset_bytes);
+            }
+        }
+        error
+    }
+
     /// The error of a backend call that failed during this request.
     pub(in crate::transfer) fn call_error(
         &self,

@@ -7,5 +7,6 @@ pub(super) mod denied;
 pub(super) mod error;
 pub(super) mod guard;
 pub(super) mod launch;
+mod left_out;
 pub(super) mod mark;
 pub(super) mod request;

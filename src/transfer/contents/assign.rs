@@ -257,6 +257,7 @@ impl Assignment<'_> {
             acquire_host(&from)?;
             return acquire_host(&to);
         };
+        from.expect_written_elsewhere(stream.device_ref())?;
         acquired.push(acquire_on(&to, stream, &mut Dependencies::new())?);
         if peer.is_none() {
             acquired.push(acquire_on(&from, stream, &mut Dependencies::new())?);

@@ -228,7 +228,7 @@ pub(crate) fn wait_for_arrival(
     request.wait_for(queued.into())?;
     let failed = failures_of(queued);
     if let Some((stream, record)) = failed.iter().find(|(_, record)| !record.inherited) {
-        return Err(device::late_error(stream.device_ref(), record).at(request.site));
+        return Err(request.late_error(stream, record));
     }
     if failed.is_empty() {
         return Ok(true);
@@ -244,7 +244,7 @@ pub(crate) fn wait_for_arrival(
 pub(crate) fn failure_of_copies(array: &str, queued: &Queued) -> Option<Error> {
     let (stream, record) = failures_of(queued).into_iter().next()?;
     if !record.inherited || record.kind != FailureKind::Contents {
-        return Some(device::late_error(stream.device_ref(), &record));
+        return Some(device::late_error(stream.device_ref(), &record).of_array(array));
     }
     Some(Error::Lost {
         array: String::from(array),

@@ -134,6 +134,7 @@ pub(crate) fn copy_to_pinned(
     if request.is_empty() || !is_pinned(to.storage, stream) {
         return Ok(false);
     }
+    source.expect_written(stream.device_ref())?;
     let mut depends = Dependencies::new();
     let acquired = acquire_on(&source, stream, &mut depends)?;
     let boxes = boxes(&request, to, from);

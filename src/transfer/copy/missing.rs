@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::job::{CopyJob, Pipeline, ReadFrom};
 use super::plan::{Batch, Route, RoutedCopies, RoutedPlan, routed};
 use super::report::run_deferred;
-use crate::device::{self, Stream};
+use crate::device::Stream;
 use crate::error::Result;
 use crate::storage::{self, ArrayState, Claim, StateGuard, notify_watchers};
 use crate::transfer::access::request::{
@@ -281,7 +281,7 @@ pub(crate) fn acquire_host(request: &Request<'_>) -> Result<()> {
         if let Some((stream, record)) = first_own_failure(&copies.queued) {
             request.storage.lock().reconcile(request.storage.memory_order());
             notify_watchers();
-            return Err(device::late_error(stream.device_ref(), &record).at(request.site));
+            return Err(request.late_error(stream, &record));
         }
     }
     notify_watchers();

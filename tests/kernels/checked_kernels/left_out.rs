@@ -3,9 +3,11 @@
 use resident::emulation::{Finding, FindingKind};
 use resident::ndarray::{Array2, Ix1, Ix2, s};
 use resident::{
-    Arguments, CudaSource, Device, DeviceArray, Emulation, Grid, In, InOut, Kernel, MappedArray,
-    Out, Result, Signature, SmartArray, ops,
+    Arguments, CudaSource, Device, DeviceArray, Emulation, Error, Grid, In, InOut, Kernel,
+    MappedArray, Out, PinnedArray, Result, Signature, SmartArray, ops,
 };
+use support::own_process;
+use support::test_name;
 
 /// `fill` writes the elements of `out` below `end`; the others do what their names say.
 const SOURCE: &str = r#"
@@ -42,15 +44,17 @@ const SOURCE: &str = r#"
 
 const LEN: usize = 64;
 
-/// A device that checks kernels, and the kernels.
+/// A device that checks kernels, and the kernels; another device, which checks none.
 struct Checks {
     device: Device,
     source: CudaSource,
+    other: Device,
 }
 
 impl Checks {
     fn new() -> Self {
-        let checks = Self { device: crate::device(), source: CudaSource::c(SOURCE) };
+        let other = Device::emulated(Emulation::new());
+        let checks = Self { device: crate::device(), source: CudaSource::c(SOURCE), other };
         // The first kernel names the code, which all tests share.
         let first = checks.kernel::<(InOut<f32>,)>("add").prepare(&checks.device);
         first.unwrap_or_else(|error| panic!("{error}"));
@@ -134,7 +138,7 @@ fn what_is_left_out_stays_so_when_others_are_written_or_read() -> Result<()> {
     let mut x = uninit();
     checks.fill(&mut x)?;
     checks.run_in::<(InOut<f32>,)>("add", Grid::new(1, 60), (&mut x,))?;
-    let _read = x.to_vec()?;
+    assert_eq!(x.slice(s![..60]).to_vec()?[59], 60.0);
     checks.finds_nothing();
     checks.copy(&x)?;
     checks.finds("copy", 60);
@@ -169,7 +173,7 @@ fn a_host_body_and_operations_end_it() -> Result<()> {
     let checks = Checks::new();
     let mut x = uninit();
     checks.fill(&mut x)?;
-    let body = Kernel::<(InOut<f32>,)>::new("body").host(|_grid, (x,)| x.fill(2.0));
+    let body = Kernel::<(Out<f32>,)>::new("body").host(|_grid, (x,)| x.fill(2.0));
     body.launch_on(&checks.device.stream(), Grid::new(1, 1), (&mut x,))?;
     checks.copy(&x)?;
     checks.fill(&mut x)?;
@@ -185,7 +189,7 @@ fn writes_of_the_host_and_fills_end_it() -> Result<()> {
     let checks = Checks::new();
     let mut x = uninit();
     checks.fill(&mut x)?;
-    x.host_mut()?[3] = 4.0;
+    x.slice_mut(s![60..]).host_overwrite()?.fill(4.0);
     checks.copy(&x)?;
     checks.fill(&mut x)?;
     x.slice_mut(s![60..]).fill(7.0)?;
@@ -195,16 +199,118 @@ fn writes_of_the_host_and_fills_end_it() -> Result<()> {
 }
 
 #[test]
-fn an_upload_of_what_was_downloaded_counts_as_written() -> Result<()> {
+fn a_copy_within_the_device_passes_on_what_was_left_out() -> Result<()> {
     let checks = Checks::new();
-    let mut x = uninit();
+    let mut x = uninit().named("x");
     checks.fill(&mut x)?;
-    let y = SmartArray::from(x.to_vec()?);
-    checks.copy(&y)?;
-    let mut z = uninit();
-    z.assign(&x)?;
-    checks.copy(&z)?;
+    let (mut y, clone) = (uninit().named("y"), x.try_clone()?);
+    y.assign(&x)?;
     checks.finds_nothing();
+    let error = y.to_vec().expect_err("the copy has no contents either");
+    is_left_out(&error, "\"y\"", "[60]");
+    assert!(clone.host().is_err());
+    let mut reversed = uninit();
+    reversed.assign(&y.slice(s![..;-1]))?;
+    let error = reversed.get(3).expect_err("it is one of the last of x");
+    is_left_out(&error, "f32[64]", "[3]");
+    assert_eq!(reversed.get(4)?, 59.0);
+    checks.copy(&y)?;
+    checks.finds("copy", 60);
+    Ok(())
+}
+
+/// That an error says which element of an array `fill` left out, and where it was launched.
+fn is_left_out(error: &Error, name: &str, index: &str) {
+    let Error::Uninitialised { array, part, left_out_by: Some(launch), .. } = error else {
+        panic!("{error}")
+    };
+    assert!(array.starts_with(name) && part == index, "{error}");
+    assert!(launch.starts_with("kernel \"fill\" at ") && launch.contains(file!()), "{error}");
+    assert!(error.to_string().contains(&format!("{launch} left out of its `Out`")), "{error}");
+}
+
+/// A read of an array by something other than a kernel in CUDA C.
+type Read = fn(&Checks, &SmartArray<f32, Ix1>) -> Result<()>;
+
+/// Reads that find out at once.
+const READS: [(&str, Read); 10] = [
+    ("to_vec", |_, x| x.to_vec().map(drop)),
+    ("host", |_, x| x.host().map(drop)),
+    ("get", |_, x| x.get(60).map(drop)),
+    ("a part", |_, x| x.slice(s![10..;2]).host().map(drop)),
+    ("snapshot_on", |checks, x| x.snapshot_on(&checks.device.stream())?.wait().map(drop)),
+    ("prefetch_host, then host", |_, x| x.prefetch_host().and_then(|()| x.host().map(drop))),
+    ("another device", |checks, x| {
+        ops::copy_on(&checks.other.stream(), x, &mut uninit()).map(drop)
+    }),
+    ("an assignment on another device", |checks, x| uninit().assign_on(&checks.other.stream(), x)),
+    ("an operation", |checks, x| {
+        let _here = checks.device.enter();
+        x.sum().map(drop)
+    }),
+    ("the host's body", |checks, x| {
+        let body = Kernel::<(In<f32>,)>::new("body").host(|_grid, (x,)| assert!(x[0] >= 0.0));
+        body.launch_on(&checks.device.stream(), Grid::new(1, 1), (x,))
+    }),
+];
+
+#[test]
+fn no_other_reader_gets_what_a_launch_left_out() -> Result<()> {
+    let checks = Checks::new();
+    for (name, read) in READS {
+        let mut x = uninit().named("x");
+        checks.fill(&mut x)?;
+        match read(&checks, &x) {
+            Err(error) => is_left_out(&error, "\"x\"", "[60]"),
+            Ok(()) => panic!("{name} reads what was never written"),
+        }
+        assert_eq!(x.slice(s![..60]).host()?[59], 59.0, "{name}");
+        x.slice_mut(s![60..]).host_overwrite()?.fill(7.0);
+        read(&checks, &x)?;
+        assert_eq!(x.to_vec()?[58..62], [58.0, 59.0, 7.0, 7.0], "{name}");
+        let _reported_above = checks.device.synchronize();
+    }
+    checks.finds_nothing();
+    Ok(())
+}
+
+/// Calls that would both read and write leave the array as it is.
+#[test]
+fn an_update_that_is_refused_loses_nothing() -> Result<()> {
+    let checks = Checks::new();
+    let mut x = uninit().named("x");
+    checks.fill(&mut x)?;
+    let body = Kernel::<(InOut<f32>,)>::new("body").host(|_grid, (x,)| x[0] = 2.0);
+    for device in [&checks.device, &checks.other] {
+        let error = body.launch_on(&device.stream(), Grid::new(1, 1), (&mut x,));
+        is_left_out(&error.expect_err("it reads all elements"), "\"x\"", "[60]");
+    }
+    is_left_out(&x.host_mut().map(drop).expect_err("it reads too"), "\"x\"", "[60]");
+    x.slice_mut(s![60..]).fill(7.0)?;
+    body.launch_on(&checks.other.stream(), Grid::new(1, 1), (&mut x,))?;
+    assert_eq!((x.get(0)?, x.get(59)?, x.get(63)?), (2.0, 59.0, 7.0));
+    Ok(())
+}
+
+#[test]
+fn a_watch_and_copies_of_device_arrays_are_refused_too() -> Result<()> {
+    let checks = Checks::new();
+    let mut x = uninit().named("x");
+    let watch = x.watch()?;
+    checks.fill(&mut x)?;
+    checks.finds_nothing();
+    is_left_out(&watch.changed().map(drop).expect_err("a state is a read"), "\"x\"", "[60]");
+    let mut x = DeviceArray::<f32, _>::zeros_on(&checks.device.stream(), LEN)?.named("x");
+    checks.run::<(Out<f32>, i32)>("fill", (&mut x, 60))?;
+    is_left_out(&x.copy_to_host().expect_err("a copy is a read"), "\"x\"", "[60]");
+    let mut pinned = PinnedArray::<f32, _>::zeros(LEN)?;
+    is_left_out(&x.copy_to_pinned(&mut pinned).expect_err("also to that"), "\"x\"", "[60]");
+    let mut other = DeviceArray::<f32, _>::zeros_on(&checks.other.stream(), LEN)?;
+    is_left_out(&other.copy_from_device(&x).expect_err("nor there"), "\"x\"", "[60]");
+    assert_eq!(other.copy_to_host()?[60], 0.0);
+    assert_eq!(x.slice(s![..60]).copy_to_host()?[59], 59.0);
+    x.slice_mut(s![60..]).fill(7.0)?;
+    assert_eq!(x.copy_to_host()?[60], 7.0);
     Ok(())
 }
 
@@ -289,12 +395,55 @@ fn memory_that_the_host_accesses_in_place_is_not_checked() -> Result<()> {
 }
 
 #[test]
+#[ignore = "needs a variable: run in processes of its own by the test below"]
+fn fills_on_the_embedded_device() -> Result<()> {
+    let checks = Checks { device: Device::cpu(), ..Checks::new() };
+    for _ in 0..2 {
+        let mut x = uninit().named("x");
+        checks.fill(&mut x)?;
+        checks.device.synchronize()?;
+        is_left_out(&x.to_vec().expect_err("it is not whole"), "\"x\"", "[60]");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_note_is_printed_once_if_nothing_else_wants_it() {
+    let test = test_name!(fills_on_the_embedded_device);
+    for (checks, count) in [("1", 1), ("off", 0)] {
+        let output = own_process::run(test, &[("RESIDENT_SANITIZE", checks)]);
+        let text = String::from_utf8_lossy(&output.stderr);
+        let is_note =
+            |line: &&str| line.starts_with("resident: note: kernel \"fill\" leaves unwritten");
+        assert_eq!(text.lines().filter(is_note).count(), count, "{text}");
+        assert_eq!(output.status.success(), count == 1, "{text}");
+    }
+}
+
+#[test]
 fn a_device_that_checks_nothing_finds_nothing() -> Result<()> {
     let checks = Checks::new();
-    let plain = Checks { device: Device::emulated(Emulation::new()), source: checks.source };
+    let plain = Checks { device: checks.other.clone(), ..checks };
     let mut x = uninit();
     plain.fill(&mut x)?;
     plain.copy(&x)?;
     plain.finds_nothing();
+    Ok(())
+}
+
+/// Other code keeps no account of contents.
+#[cfg(feature = "dlpack")]
+#[test]
+fn a_tensor_of_what_a_launch_left_out_is_refused() -> Result<()> {
+    use resident::ReadOnlyDeviceArray;
+
+    let checks = Checks::new();
+    let mut x = DeviceArray::<f32, _>::zeros_on(&checks.device.stream(), LEN)?.named("x");
+    checks.run::<(Out<f32>, i32)>("fill", (&mut x, 60))?;
+    let x = ReadOnlyDeviceArray::from(x);
+    is_left_out(&x.to_dlpack().map(drop).expect_err("it is not whole"), "\"x\"", "[60]");
+    let mut x = x.into_device_array().expect("the only handle");
+    x.slice_mut(s![60..]).fill(7.0)?;
+    drop(ReadOnlyDeviceArray::from(x).to_dlpack()?);
     Ok(())
 }

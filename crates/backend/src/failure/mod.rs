@@ -10,7 +10,9 @@ mod inquiry;
 mod table;
 
 use std::fmt;
+use std::sync::Arc;
 
+use crate::Address;
 use crate::call_site::CallSite;
 pub use inquiry::{InquiriesBefore, Inquiry};
 pub use table::kept;
@@ -120,4 +122,41 @@ pub struct FailureRecord {
     /// Whether the operation did not run because an operation that it depends on failed. The other
     /// fields then describe the operation that failed first.
     pub inherited: bool,
+    /// The element without contents that the operation was to read, if that is the cause.
+    pub left_out: Option<Arc<LeftOut>>,
+}
+
+/// An element of an output that a launch did not write, and that nothing has written since.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LeftOut {
+    /// Where it is on the device that has it.
+    pub address: Address,
+    /// Its index among those that the launch was to write.
+    pub index: String,
+    /// The array's name at the launch; empty if it is unknown.
+    pub array: String,
+    pub launch: LeftOutBy,
+}
+
+/// The launch that did not write an element.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LeftOutBy {
+    pub kernel: Arc<str>,
+    pub site: Option<CallSite>,
+}
+
+/// `kernel "blur" at src/main.rs:7:17`.
+impl fmt::Display for LeftOutBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "kernel \"{}\"", self.kernel)?;
+        self.site.map_or(Ok(()), |site| write!(f, " at {site}"))
+    }
+}
+
+/// Why the operation failed that was to read the element.
+impl fmt::Display for LeftOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let array = if self.array.is_empty() { "an array" } else { &self.array };
+        write!(f, "it reads {} of {array}, which {} left out of its `Out`", self.index, self.launch)
+    }
 }

@@ -194,6 +194,7 @@ mod tests {
             site: None,
             cause: String::new(),
             inherited: false,
+            left_out: None,
         }
     }
 

@@ -2,32 +2,66 @@
 //! running queued work.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 
 use super::device_core::DeviceCore;
 use crate::memory::{ALIGNMENT_BYTES, LocatedMemory, LockedAddresses};
+use resident_backend::failure::LeftOut;
 use resident_backend::grid::Grid;
 use resident_backend::host_copy::{self, BoundedMemory, CopyFunction};
 use resident_backend::panic_message::panic_message;
 use resident_backend::sync;
 use resident_backend::{
-    Address, CopyWork, FillWork, Footprint, KernelBody, KernelCode, Memory, PackedArray,
+    Address, CopyBox, CopyWork, FillWork, Footprint, KernelBody, KernelCode, Memory, PackedArray,
 };
 use resident_core::Access;
 
 /// Shorter copies are made by one thread: waking another takes too long.
 const PARALLEL_BYTES_MIN: u64 = 16 << 20;
 
+/// Why work failed.
+pub(super) struct Fault {
+    pub(super) cause: String,
+    pub(super) left_out: Option<Arc<LeftOut>>,
+}
+
+impl From<String> for Fault {
+    fn from(cause: String) -> Self {
+        Self { cause, left_out: None }
+    }
+}
+
+impl From<LeftOut> for Fault {
+    fn from(left_out: LeftOut) -> Self {
+        Self { cause: left_out.to_string(), left_out: Some(Arc::new(left_out)) }
+    }
+}
+
 /// Copies all parts, or none if the source's or the destination's memory does not exist. The copy
 /// ends at a part that is out of range; the destination then has unspecified contents.
+///
+/// On a device that checks kernels, a copy to memory for which it keeps no account of contents
+/// copies nothing if an element has none. A copy within the device copies that too.
 pub(super) fn copy(
     source_device: &DeviceCore,
     device: &DeviceCore,
     work: &CopyWork,
-) -> Result<(), String> {
-    let (source, _source_block) = locate_end(source_device, &work.source)?;
+) -> Result<(), Fault> {
+    let (source, source_block) = locate_end(source_device, &work.source)?;
     let (destination, destination_block) = locate_end(device, &work.destination)?;
+    let is_within = std::ptr::eq(source_device, device)
+        && source_block.is_some()
+        && destination_block.as_ref().is_some_and(|block| !block.is_shared());
+    if let (Memory::Device(address), false) = (&work.source, is_within) {
+        let left_out = |part: &CopyBox| {
+            source_device.memory.first_left_out(*address, source.start, &part.source())
+        };
+        if let Some(left_out) = work.parts.iter().find_map(left_out) {
+            return Err(left_out.into());
+        }
+    }
     let copy = copy_function(work, destination_block.as_ref());
     for part in &work.parts {
         // SAFETY: source and destination are valid and initialised for their whole length while
@@ -38,9 +72,13 @@ pub(super) fn copy(
             return Err(format!(
                 "a part of it leaves its memory ({} and {} bytes)",
                 source.len_bytes, destination.len_bytes
-            ));
+            )
+            .into());
         }
         device.memory.forget_left_out(destination.start, &part.destination());
+        if is_within {
+            device.memory.copy_left_out(source.start, destination.start, part);
+        }
     }
     Ok(())
 }
@@ -62,7 +100,7 @@ fn copy_function(work: &CopyWork, block: Option<&LocatedMemory>) -> CopyFunction
 }
 
 /// Fills all parts. The fill ends at a part that is out of range.
-pub(super) fn fill(device: &DeviceCore, work: &FillWork) -> Result<(), String> {
+pub(super) fn fill(device: &DeviceCore, work: &FillWork) -> Result<(), Fault> {
     let block = locate(device, work.address)?;
     let destination = block.bounded();
     for part in &work.parts {
@@ -71,7 +109,8 @@ pub(super) fn fill(device: &DeviceCore, work: &FillWork) -> Result<(), String> {
             return Err(format!(
                 "a part of it leaves its memory ({} bytes)",
                 destination.len_bytes
-            ));
+            )
+            .into());
         }
         device.memory.forget_left_out(destination.start, part);
     }
@@ -85,9 +124,9 @@ pub(super) fn launch(
     grid: Grid,
     words: &[u64],
     arrays: &[PackedArray],
-) -> Result<(), String> {
+) -> Result<(), Fault> {
     let KernelCode::Host(body) = code else {
-        return Err("device code does not run on the embedded device".to_owned());
+        return Err("device code does not run on the embedded device".to_owned().into());
     };
     let (blocks, pointers) = locate_arguments(device, words, arrays)?;
     if let Some(poison) = device.output_poison {
@@ -104,7 +143,7 @@ pub(super) fn launch(
     }));
     forget_left_out(device, body.as_ref(), words, arrays, &blocks);
     drop(blocks);
-    outcome.map_err(panic_message)
+    outcome.map_err(|payload| panic_message(payload).into())
 }
 
 /// Tells the checker what a body that it does not see has written, or may have.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::clock::Timestamp;
 use super::device_core::DeviceCore;
-use super::execute;
+use super::execute::{self, Fault};
 use super::stream::StreamPoint;
 use crate::race_check::MemoryAccess;
 use crate::simulation::Link;
@@ -77,7 +77,7 @@ impl QueuedOperation {
             Operation::Work(Work::Fill(work)) => execute::fill(device, work),
             Operation::Control(_) => Ok(()),
         };
-        outcome.map_err(|cause| description.failure(cause))
+        outcome.map_err(|fault| description.failure(fault))
     }
 
     /// Drops an operation that has run. The drop may run user code (the drop of values that a body
@@ -94,6 +94,7 @@ impl QueuedOperation {
             site,
             cause: format!("dropping it panicked: {}", panic_message(payload)),
             inherited: false,
+            left_out: None,
         })
     }
 }
@@ -184,13 +185,15 @@ impl Description<'_> {
         if self.is_kernel { format!("kernel \"{}\"", self.label) } else { self.label.to_string() }
     }
 
-    pub(super) fn failure(&self, cause: String) -> FailureRecord {
+    pub(super) fn failure(&self, fault: Fault) -> FailureRecord {
+        let Fault { cause, left_out } = fault;
         FailureRecord {
             kind: self.failure_kind,
             operation: self.name(),
             site: self.site,
             cause,
             inherited: false,
+            left_out,
         }
     }
 
@@ -205,7 +208,7 @@ impl Description<'_> {
             }
         }
         let cause = |call| format!("a fault injected by the emulation, at call {call}");
-        fault.map_or(Ok(()), |call| Err(self.failure(cause(call))))
+        fault.map_or(Ok(()), |call| Err(self.failure(cause(call).into())))
     }
 }
 

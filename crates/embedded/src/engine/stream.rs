@@ -304,7 +304,7 @@ impl EmbeddedStream {
             description.check_runnable(None)?;
             let LaunchCall { code, grid, words, arrays, .. } = launch;
             execute::launch(&self.device, code, **grid, words, arrays)
-                .map_err(|cause| description.failure(cause))
+                .map_err(|fault| description.failure(fault))
         });
         self.progress.mark_ran(position);
         drop(running);

@@ -12,13 +12,15 @@ use super::machine::machine_memory;
 use super::pinned::MappedBlock;
 use crate::errors::{CODE_UNKNOWN_ADDRESS, driver_error};
 use resident_backend::ForeignMemory;
+use resident_backend::failure::LeftOut;
 use resident_backend::host_allocation::{ByteCount, CountedBytes};
 use resident_backend::host_copy::BoundedMemory;
 use resident_backend::imports::{AddressRange, InUse, counted_bytes, counted_in_pinned};
 use resident_backend::sync;
 use resident_backend::sync::{BackendGuard, BackendLock};
 use resident_backend::{
-    Address, BackendError, BackendErrorKind, Capacity, Footprint, MappedMemory, MemoryUsage,
+    Address, BackendError, BackendErrorKind, Capacity, CopyBox, Footprint, MappedMemory,
+    MemoryUsage,
 };
 use resident_host_code::Findings;
 
@@ -165,6 +167,43 @@ impl AddressSpace {
             footprint.for_each_run(&mut |offset, len_bytes| {
                 let first = start.addr() + offset as usize;
                 left_out.forget(first..first + len_bytes as usize);
+            });
+        }
+    }
+
+    /// The first element without contents that a read of these bytes would read. `address` is that
+    /// of `start` on the device.
+    pub(crate) fn first_left_out(
+        &self,
+        address: Address,
+        start: *const u8,
+        footprint: &Footprint,
+    ) -> Option<LeftOut> {
+        let (start, end_bytes) = (start.addr(), footprint.end_bytes().unwrap_or_default() as usize);
+        let left_out = self.findings.as_ref()?.left_out();
+        if !left_out.is_any_in(&(start..start + end_bytes)) {
+            return None;
+        }
+        let mut first = None;
+        footprint.for_each_run(&mut |offset, len_bytes| {
+            if first.is_none() {
+                let run = start + offset as usize;
+                first = left_out.first_in(&(run..run + len_bytes as usize));
+            }
+        });
+        let (found, element) = first?;
+        Some(LeftOut { address: Address(address.0 + (found - start) as u64), ..element })
+    }
+
+    /// A copy within the device has copied bytes without contents as what they are.
+    pub(crate) fn copy_left_out(&self, source: *const u8, to: *const u8, part: &CopyBox) {
+        let Some(findings) = &self.findings else { return };
+        let (left_out, source) = (findings.left_out(), source.addr());
+        let end_bytes = part.source_end_bytes().unwrap_or_default() as usize;
+        if left_out.is_any_in(&(source..source + end_bytes)) {
+            part.for_each_run(&mut |from, destination, len_bytes| {
+                let run = source + from as usize;
+                left_out.copy(&(run..run + len_bytes as usize), to.addr() + destination as usize);
             });
         }
     }

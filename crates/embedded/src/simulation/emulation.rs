@@ -128,16 +128,26 @@ impl Emulation {
     /// variable `RESIDENT_SANITIZE=1` (or `true`, `yes`, `on`) does this for all embedded devices;
     /// [`EmulationLog::checked`](crate::EmulationLog::checked) tells how much was checked.
     /// Notes, which fail nothing, tell of an `Out` that is not written in full, and of an `InOut`
-    /// that is overwritten in full and could be an `Out`.
+    /// that is overwritten in full and could be an `Out`. With that variable, errors and notes are
+    /// also printed on standard error, each once, unless a subscriber of `tracing` wants them
+    /// (target `resident::finding`, level ERROR or INFO). So if the exit code is 0 and standard
+    /// error empty, nothing was found.
     ///
     /// Writes of equal values by several threads are no race unless the device is
     /// [`strict`](Self::strict), and a plain read that begins a loop of `atomicCAS` is none.
     /// `volatile` orders nothing, but for the first volatile write behind a fence, which is a
     /// signal to others.
     ///
-    /// What a launch leaves out of an `Out` is an error of the next launch that reads it, unless a
-    /// launch, a copy, a fill or the host has written it meanwhile. Memory that the host or other
-    /// code may access in place is not checked so.
+    /// What a launch leaves out of an `Out` is uninitialised until a launch, a copy, a fill or the
+    /// host has written it. A launch that reads it has an error. For the host, for another device
+    /// and for other memory it is [`Error::Uninitialised`](enum.Error.html): a copy that includes
+    /// such an element fails, loses nothing, and names the kernel, the array, the first such
+    /// element and the line of the launch. Parts that are written can be read. A copy on the same
+    /// device (`assign`, a clone) copies what was left out as such. Bodies in Rust and most of
+    /// `ops` read all elements of their arguments; before these, before copies to other devices and
+    /// to pinned arrays, and before a tensor is handed out, the call waits for the launch, so that
+    /// it returns the error itself. Memory that the host or other code may access in place is not
+    /// checked so.
     ///
     /// A copy of shared memory that nothing has written, to other shared memory, is no error, but a
     /// read of the copy is one.

@@ -394,7 +394,8 @@ impl InFlightList {
             }
             None => ("work queued on this device".to_owned(), None),
         };
-        FailureRecord { kind: FailureKind::Device, operation, site, cause, inherited: false }
+        let (kind, inherited) = (FailureKind::Device, false);
+        FailureRecord { kind, operation, site, cause, inherited, left_out: None }
     }
 }
 

@@ -129,7 +129,7 @@ impl Area {
     /// The kernel whose launch left out the bytes at an address.
     pub(super) fn left_out_by(&self, address: usize) -> Option<Arc<str>> {
         let bytes = self.left_out.iter().find(|bytes| bytes.range.contains(&address));
-        bytes.map(|bytes| Arc::clone(&bytes.kernel))
+        bytes.map(|bytes| Arc::clone(&bytes.output.launch.kernel))
     }
 
     /// Whether an earlier launch left out all of these bytes, and this launch has written none of

@@ -6,7 +6,7 @@ use resident_backend::{Footprint, ParameterLayout};
 use resident_core::Access;
 
 /// One array of a launch.
-#[derive(Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct ArrayOfLaunch {
     /// Its position among the parameters of the compiled kernel.
     pub(super) parameter: usize,
@@ -92,6 +92,19 @@ impl ArrayOfLaunch {
         self.footprint.for_each_run(&mut |offset, len_bytes| {
             visit(self.start + offset as usize, len_bytes as usize);
         });
+    }
+
+    /// The first byte of a range that is one of an element which lies within `within`.
+    pub(super) fn first_of_element(
+        &self,
+        range: &Range<usize>,
+        within: &Range<usize>,
+    ) -> Option<usize> {
+        let bytes = self.element_bytes.max(1);
+        let phase = self.origin % bytes;
+        let below = |address: usize| address - (address + bytes - phase) % bytes;
+        let first = below(within.start + bytes - 1).max(below(range.start));
+        (first < range.end && first + bytes <= within.end).then_some(first.max(range.start))
     }
 
     /// The index of the element at an address. A flat array has indices beyond its ends too.

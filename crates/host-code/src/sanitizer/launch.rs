@@ -19,6 +19,8 @@ use crate::meetings::Meeting;
 use crate::runtime::LaunchParameters;
 use crate::waiting::SHARED_BYTES_MAX;
 use resident_backend::ParameterLayout;
+use resident_backend::call_site::CallSite;
+use resident_backend::failure::LeftOutBy;
 use resident_core::Access;
 
 /// The bytes of a unit of memory that has no elements of its own.
@@ -80,6 +82,7 @@ pub(super) struct LaunchOfKernel<'a> {
     pub(super) layouts: &'a [ParameterLayout],
     /// The names of the arrays, if they are known.
     pub(super) array_names: &'a [String],
+    pub(super) site: Option<CallSite>,
     /// What earlier launches left out.
     pub(super) left_out: &'a LeftOut,
     /// Whether writes of equal values are races.
@@ -511,7 +514,7 @@ impl<'a> LaunchCheck<'a> {
     /// What the launch wrote is left out no longer, and what it did not write of an `Out` is from
     /// now on.
     pub(super) fn tell_left_out(&self) {
-        let LaunchOfKernel { left_out, kernel, .. } = self.of;
+        let LaunchOfKernel { left_out, kernel, site, array_names, .. } = self.of;
         for (index, array) in self.arrays.iter().enumerate() {
             let Some(area) = self.area_of_array(index) else { continue };
             match array.access {
@@ -521,7 +524,9 @@ impl<'a> LaunchCheck<'a> {
                 }
                 Access::Overwrite => {
                     self.forget(array);
-                    left_out.add(&area.unwritten_runs(index), kernel);
+                    let name = array_names.get(index).cloned().unwrap_or_default();
+                    let launch = LeftOutBy { kernel: Arc::clone(kernel), site };
+                    left_out.add(&area.unwritten_runs(index), launch, name, array);
                 }
             }
         }

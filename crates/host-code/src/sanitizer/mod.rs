@@ -34,8 +34,10 @@ mod shadow;
 pub(super) mod totals;
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
 use std::ffi::c_void;
 use std::fmt;
+use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -58,6 +60,7 @@ use super::thread_memory::ThreadMemory;
 use super::waiting;
 use super::work::Work;
 use resident_backend::ParameterLayout;
+use resident_backend::call_site::CallSite;
 
 /// The option with which the headers are those of checked code.
 pub(super) const OPTION: &str = "-DRESIDENT_SANITIZE";
@@ -74,6 +77,9 @@ pub(super) const HOOKS: &str = include_str!("hooks.hpp");
 /// The number of findings that a device keeps. Further ones are dropped.
 const FINDINGS_MAX: usize = 1 << 10;
 
+/// The number of different findings that a device prints.
+const PRINTED_MAX: usize = 1 << 8;
+
 /// The findings of one device.
 #[derive(Debug, Default)]
 pub struct Findings {
@@ -83,12 +89,20 @@ pub struct Findings {
     left_out: LeftOut,
     /// Whether what current GPUs allow is a finding where older ones, or CUDA's guide, do not.
     is_strict: bool,
+    /// What was printed, if findings are to be printed: each once.
+    printed: Option<Mutex<HashSet<String>>>,
 }
 
 impl Findings {
     /// Those of a strict device.
     pub fn strict() -> Self {
         Self { is_strict: true, ..Self::default() }
+    }
+
+    /// Those that are printed to standard error, notes too, unless a listener wants them.
+    #[must_use]
+    pub fn printed(self) -> Self {
+        Self { printed: Some(Mutex::default()), ..self }
     }
 
     /// How much the device has checked.
@@ -110,10 +124,22 @@ impl Findings {
 
     /// Tells the listener of findings, and keeps them. The caller holds no lock, and runs no block.
     fn add(&self, new: &[Finding]) {
-        new.iter().for_each(output::report);
+        new.iter().filter(|finding| !output::report(finding)).for_each(|one| self.print(one));
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         let room = FINDINGS_MAX - all.len();
         all.extend(new.iter().take(room).cloned());
+    }
+
+    /// Prints a finding, unless it was printed before or is one of too many.
+    fn print(&self, finding: &Finding) {
+        let Some(printed) = &self.printed else { return };
+        let text = finding.to_string();
+        let mut printed = printed.lock().unwrap_or_else(PoisonError::into_inner);
+        if printed.len() < PRINTED_MAX && printed.insert(text.clone()) {
+            let kind = if finding.kind.is_error() { "" } else { "note: " };
+            // If standard error is closed, there is nowhere to say so.
+            let _unwritten = writeln!(io::stderr(), "resident: {kind}{text}");
+        }
     }
 }
 
@@ -186,6 +212,8 @@ pub(super) struct CheckedLaunch<'a> {
     pub(super) pointers: &'a [*mut u8],
     /// The names of the arrays, if they are known.
     pub(super) array_names: &'a [String],
+    /// The line of the launch, if it is known.
+    pub(super) site: Option<CallSite>,
 }
 
 /// How a checked launch ended.
@@ -249,6 +277,7 @@ impl CheckedLaunch<'_> {
             parameters: self.parameter_names,
             layouts: self.parameters,
             array_names: self.array_names,
+            site: self.site,
             left_out: &findings.left_out,
             is_strict: findings.is_strict,
         };

@@ -46,6 +46,7 @@ pub fn abort(comm: Comm, cause: &str) -> Result<()> {
             site: Some(site),
             cause: String::from(cause),
             inherited: false,
+            left_out: None,
         };
         record_unfinished(&stream, record).map_err(|error| refused(&stream, &error))
     });

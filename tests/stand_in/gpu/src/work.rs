@@ -74,6 +74,7 @@ fn late_failure() -> Option<(StreamId, Position)> {
         site: None,
         cause,
         inherited: false,
+        left_out: None,
     };
     failure::record(stream, position, Arc::new(record));
     Some((stream, position))
