@@ -506,9 +506,9 @@ pub enum Error {
         /// The call that failed.
         call: CalledAt,
     },
-    /// One array cannot have copies on more than 63 devices. Devices whose handles were dropped
-    /// count too while the array has a copy there: the copy keeps the device open, and may be the
-    /// newest. [`release_on`](crate::SmartArray::release_on) gives the place of a device to
+    /// One array cannot have copies on more than 63 devices. A device of which the program has
+    /// dropped all handles, streams and events gives way to another: what only it has is copied to
+    /// the host first. [`release_on`](crate::SmartArray::release_on) gives the place of a device to
     /// another; a clone ([`try_clone`](crate::SmartArray::try_clone)) has all 63 places.
     #[non_exhaustive]
     #[error(

@@ -561,7 +561,7 @@ fn describe_newest(state: &ArrayState, content: Content) -> Vec<String> {
         Content::Stored(holders) => {
             let describe = |location| match location {
                 Location::HOST => "on the host".to_owned(),
-                device => format!("on {}", state.device_copy(device).device),
+                device => format!("on {}", *state.device_copy(device).device),
             };
             return holders.locations().iter().map(describe).collect();
         }

@@ -77,6 +77,9 @@
 //! Files are written beside their places and then renamed, so readers never see half of one.
 //! [`write_reports`] writes them when the program wants.
 //!
+//! Case does not matter but in paths, nor do spaces around words and paths. A path has no comma,
+//! and two words with one path are refused, since the second report would replace the first.
+//!
 //! In a path `%r` is the rank of the process in its job (as `resident-mpi`, `mpirun` or Slurm says,
 //! else 0), `%h` the name of the host, `%p` the number of the process, and `%%` one `%`.
 //!

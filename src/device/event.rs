@@ -37,6 +37,10 @@ pub struct Event {
     stream: Stream,
 }
 
+// As of `DeviceShared`: a panic leaves it usable.
+impl std::panic::UnwindSafe for Event {}
+impl std::panic::RefUnwindSafe for Event {}
+
 impl Event {
     pub(super) fn new(raw: Arc<dyn RawEvent>, stream: Stream) -> Self {
         Self { raw, stream }
@@ -78,15 +82,17 @@ impl Event {
     ///
     /// # Errors
     ///
-    /// [`Error::Backend`](crate::Error::Backend) if one of them is not complete, or they use
-    /// different clocks: different kinds of devices, or one device is seeded and the other is not.
+    /// [`Error::Backend`](crate::Error::Backend) if one of them is not complete (the error says
+    /// which), or they use different clocks: different kinds of devices, or one device is seeded
+    /// and the other is not.
     /// [`Error::DeviceLost`](crate::Error::DeviceLost) if the device died.
     #[track_caller]
     pub fn elapsed_since(&self, earlier: &Self) -> Result<Duration> {
         self.raw
             .elapsed_since(&*earlier.raw)
             .map_err(|error| {
-                call_error(self.stream.device_ref(), "this", "timing between two events", &error)
+                let operation = format!("timing from {earlier} to {self}");
+                call_error(self.stream.device_ref(), "this", &operation, &error)
             })
             .at(call_site())
     }

@@ -2,7 +2,7 @@
 //! module implement them.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
 use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
@@ -52,10 +52,16 @@ pub(crate) struct DeviceShared {
     /// See [`Device::is_scarce`].
     pub(super) is_scarce: AtomicBool,
     pub(super) traffic: TrafficCounter,
+    /// How many handles of this device and of its streams states of arrays have.
+    pub(super) held_by_arrays: AtomicUsize,
     /// The memory of arrays.
     pub(super) memory: Arc<Place>,
     pub(super) properties: DeviceProperties,
 }
+
+// A panic leaves it usable: what a lock guards is changed as a whole. The suite `unwinding` of the
+// sweeps panics in each place.
+impl std::panic::RefUnwindSafe for DeviceShared {}
 
 /// A stream of a device: a queue whose work runs in the order in which it was queued. Cheap to
 /// clone; two handles are equal if they refer to the same stream.

@@ -1,8 +1,9 @@
 //! Devices, streams and events: handles over a backend. They record events and waits, so that few
 //! driver calls suffice to order streams.
 //!
-//! - `handles`: [`Device`] and [`Stream`]. This file has the properties of a device, `opening` its
-//!   construction, `streams` its streams, `memory` its memory.
+//! - `handles`: [`Device`] and [`Stream`]. `held`: those that arrays have. This file has the
+//!   properties of a device, `opening` its construction, `streams` its streams, `memory` its
+//!   memory.
 //! - `current`: which device a thread works on. `gpu`: opening GPUs.
 //! - `done`: waiting for a stream in a task. `host_function`: functions behind a stream's work,
 //!   which `host_thread` runs.
@@ -20,6 +21,7 @@ mod errors;
 mod event;
 mod gpu;
 mod handles;
+mod held;
 mod host_function;
 mod host_thread;
 mod memory;
@@ -48,6 +50,7 @@ pub use done::Done;
 pub(crate) use errors::{FILL, POISON, call_error, late_error, uninitialised};
 pub use event::Event;
 pub use handles::{Device, Stream};
+pub(crate) use held::Held;
 pub use host_function::HostFunction;
 pub(crate) use opening::totals_of_all;
 pub use priorities::StreamPriorities;
@@ -57,7 +60,7 @@ pub use stream::AutoSynchronize;
 pub(crate) use stream_core::StreamCore;
 pub(crate) use streams::UNREPORTED_MAX;
 pub use timing::DeviceTimes;
-pub(crate) use timing::{AUDIT_VARIABLE, GPU_TIMES, take_some_times, take_times};
+pub(crate) use timing::{AUDIT_VARIABLE, GPU_TIMES, audit_has_word, take_some_times, take_times};
 
 impl Device {
     /// The kind of device: which driver controls it, and so which body of a kernel runs on it.

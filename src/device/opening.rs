@@ -1,7 +1,7 @@
 //! The functions that return devices: the embedded device, emulated devices, and the list of all
 //! devices that can be used.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use smallvec::SmallVec;
@@ -99,6 +99,7 @@ impl Device {
             allocations: Allocations::default(),
             is_scarce: AtomicBool::new(is_scarce),
             traffic: TrafficCounter::default(),
+            held_by_arrays: AtomicUsize::new(0),
         };
         let device = Self(Arc::new(shared));
         LIVE_DEVICES.lock().devices.push(Arc::downgrade(&device.0));

@@ -33,6 +33,9 @@ pub(crate) struct StreamCore {
     process: ForkMark,
 }
 
+// As of `DeviceShared`.
+impl std::panic::RefUnwindSafe for StreamCore {}
+
 /// The history of a stream.
 #[derive(Default)]
 pub(super) struct StreamLog {

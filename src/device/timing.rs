@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::{Device, Stream, call_error};
 use crate::error::{AtCall, Result};
 use resident_backend::call_site::CallSite;
+use resident_backend::environment;
 use resident_backend::sync::{self, Mutex};
 use resident_backend::timeline::{self, Run};
 use resident_backend::{BackendError, DeviceKind, EventTiming, Position, RawEvent};
@@ -17,6 +18,12 @@ pub(crate) const AUDIT_VARIABLE: &str = "RESIDENT_AUDIT";
 
 /// The word in it that asks for the times of all GPUs.
 pub(crate) const GPU_TIMES: &str = "gpu-times";
+
+/// Whether the variable has this word. Case and spaces around words do not matter.
+pub(crate) fn audit_has_word(word: &str) -> bool {
+    let value = environment::text(AUDIT_VARIABLE).unwrap_or_default();
+    value.to_string_lossy().split(',').any(|one| one.trim().eq_ignore_ascii_case(word))
+}
 
 /// The number of clocks: of guards, and of devices that are timed until the process ends.
 static TIMED_DEVICES: AtomicUsize = AtomicUsize::new(0);
@@ -101,8 +108,7 @@ impl Device {
     /// has opened the device, and holds no lock.
     #[cfg(any(feature = "cuda", feature = "hip"))]
     pub(super) fn time_if_asked(&self) {
-        let value = resident_backend::environment::text(AUDIT_VARIABLE).unwrap_or_default();
-        if value.to_string_lossy().split(',').any(|word| word.trim() == GPU_TIMES) {
+        if audit_has_word(GPU_TIMES) {
             // Without a clock the device's work has no times.
             let _ = self.start_clock();
         }

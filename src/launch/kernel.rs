@@ -66,6 +66,9 @@ struct Inner<S: Signature> {
     hip: Option<Arc<DeviceCode>>,
 }
 
+// A body that panics loses what it writes, and the kernel stays as it was.
+impl<S: Signature> std::panic::RefUnwindSafe for Inner<S> {}
+
 /// The closure of a requirement.
 type Condition<S> = dyn for<'a> Fn(Grid, <S as Signature>::Described<'a>) -> bool + Send + Sync;
 
@@ -409,8 +412,8 @@ impl<S: Signature> Kernel<S> {
     ///   what it was to write is lost too, and `synchronize` and reads of it return the failure.
     /// - [`OutOfMemory`](crate::Error::OutOfMemory) if what is in use on the device leaves no room,
     ///   or the host has none for staging.
-    /// - [`TooManyDevices`](crate::Error::TooManyDevices) if 63 devices have a copy of an array
-    ///   already.
+    /// - [`TooManyDevices`](crate::Error::TooManyDevices) if 63 open devices have a copy of an
+    ///   array already.
     /// - [`Backend`](crate::Error::Backend) if the device refuses a call.
     /// - [`DeviceLost`](crate::Error::DeviceLost) if this device died, or another that has the
     ///   newest contents.

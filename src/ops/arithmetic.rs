@@ -5,6 +5,7 @@
 use super::c_type::CType;
 use super::elementwise::Unary;
 use super::random;
+use super::to_odd::ToOdd as _;
 use crate::element::Element;
 
 mod sealed {
@@ -54,7 +55,7 @@ macro_rules! from_numbers {
 /// `half`. Sealed.
 ///
 /// The two types of `half` are computed with as `f32`, and each result is rounded once, to the
-/// nearest. Casts to them round to `f32` first.
+/// nearest. Casts to them are rounded once, from all digits of the number.
 ///
 /// Sums, differences and products of integers wrap around, as in NumPy and in release builds of
 /// Rust. Quotients of integers are truncated, as in Rust; a quotient by 0 is 0, as NumPy's
@@ -353,7 +354,7 @@ macro_rules! half_float {
             fn plus_scaled(self, factor: Self, other: Self) -> Self {
                 Self::from_f32(self.to_f32() + factor.to_f32() * other.to_f32())
             }
-            from_numbers!(|value| Self::from_f32(value as f32));
+            from_numbers!(|value| Self::from_f32(value.to_odd()));
             fn to<U: Arithmetic>(self) -> U {
                 U::from_f32(self.to_f32())
             }

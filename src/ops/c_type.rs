@@ -52,7 +52,12 @@ impl CType {
 
     /// The functions that the type needs.
     pub(super) fn functions(&self) -> &'static str {
-        if self.load.is_empty() { "" } else { HALF }
+        if self.is_half() { HALF } else { "" }
+    }
+
+    /// Whether the type has two bytes in memory, and is a `float` in computations.
+    pub(super) fn is_half(&self) -> bool {
+        !self.load.is_empty()
     }
 
     /// The type of a value in a text.
@@ -85,6 +90,10 @@ impl CType {
     /// is outside the integers of the type.
     pub(super) fn cast_of_x(&self, from: Self) -> String {
         let name = self.name;
+        if self.is_half() && from.len_bytes >= 4 && from.name != "float" {
+            let is_long = from.len_bytes == 8;
+            return String::from(if is_long { "to_odd(x)" } else { "to_odd((double)x)" });
+        }
         if self.is_float() || !from.is_float() {
             return format!("({name})x");
         }

@@ -33,3 +33,26 @@ __device__ __forceinline__ unsigned short to_bf16(float x) {
     if (x != x) return static_cast<unsigned short>(bits >> 16 | 0x40u);
     return static_cast<unsigned short>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }
+
+// Numbers with more digits than a `float`, as a `float` whose last bit is set if digits were
+// dropped (rounded to odd). `to_f16` and `to_bf16` then give the nearest of the number itself.
+
+__device__ __forceinline__ float to_odd(double x) {
+    float near = static_cast<float>(x);
+    double back = near;
+    if (back == x || x != x) return near;
+    unsigned int bits = __float_as_uint(near);
+    if (fabs(back) > fabs(x)) bits -= 1;
+    return __uint_as_float(bits | 1u);
+}
+
+__device__ __forceinline__ float to_odd(unsigned long long x) {
+    // A `double` has 53 bits: the last of them stands for those below.
+    if (x >> 53 != 0 && (x & 0x7ffull) != 0) x = (x | 0x800ull) & ~0x7ffull;
+    return to_odd(static_cast<double>(x));
+}
+
+__device__ __forceinline__ float to_odd(long long x) {
+    unsigned long long bits = static_cast<unsigned long long>(x);
+    return x < 0 ? -to_odd(0ull - bits) : to_odd(bits);
+}

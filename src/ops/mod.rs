@@ -46,7 +46,7 @@
 //! their indices.
 //!
 //! Elements are `f32`, `f64`, `i32`, `i64`, `u32`, `u64` and `u8`, and for arithmetic, casts,
-//! copies, selections, gathers and scatters also `f16` and `bf16` of the crate `half`: see
+//! bounds, copies, selections, gathers and scatters also `f16` and `bf16` of the crate `half`: see
 //! [`Arithmetic`], also for what integers do at their ends. On an NVIDIA GPU, operations are CUDA
 //! C, which is compiled at first use for each type and number of axes. On the embedded device they
 //! are Rust, on all cores from 1,048,576 elements on, in builds without optimisation from 131,072.
@@ -114,6 +114,7 @@ mod parallel;
 mod right;
 mod rows;
 mod source;
+mod to_odd;
 // In builds with all features only: the kernels of all operations and types take long to compile,
 // and nothing is done without a real NVRTC.
 #[cfg(all(test, feature = "nccl"))]

@@ -63,8 +63,8 @@ fn real_nvrtc_compiles_texts() -> Result<()> {
     Ok(())
 }
 
-/// A text with all that the language has.
-fn everything() -> String {
+/// A text with all that the language has, whose value becomes this type of C.
+fn everything(kind: &str) -> String {
     let of_float = |name: &str| {
         let count = language::functions_of_floats().find(|(known, _)| *known == name);
         let arguments = ["x", "y", "d"][..count.map_or(1, |(_, count)| count)].join(", ");
@@ -85,15 +85,15 @@ fn everything() -> String {
          for (int i = 0, j = 9; i < 3; ++i, j--) {{ if (j == i) continue; n -= -j; }}
          while (n > 1000) n /= 2;
          do {{ u = u + 1; if (u > 7) break; }} while (u);
-         y = a + d + n + u + l + q + k + b + M_PI - INFINITY;"
+         y = ({kind})(a + d + n + u + l + q + k + b + M_PI - INFINITY);"
     )
 }
 
 fn of_type<T: Arithmetic>(check: &mut dyn FnMut(&Program)) -> Result<()> {
     let _here = Device::emulated(Emulation::new()).enter();
+    let text = everything(T::C.of_text().c());
     let operation =
-        super::Elementwise::<(T, In<T>, InOut<T>)>::new("all", everything(), ["a", "x", "y"])
-            .host(|_| ());
+        super::Elementwise::<(T, In<T>, InOut<T>)>::new("all", text, ["a", "x", "y"]).host(|_| ());
     let table = SmartArray::<T, _>::zeros((6, 6));
     let mut out = SmartArray::<T, _>::zeros((6, 6));
     operation.apply((T::zeroed(), &table, &mut out))?;
@@ -107,7 +107,7 @@ fn reductions_of<T: Number>(check: &mut dyn FnMut(&Program)) -> Result<()> {
     let reduction = super::Reduction::<(half::f16, In<T>), T>::new(
         "all",
         ["h", "x"],
-        "x / 2 + h",
+        "h > 0 ? x / 2 : x",
         "min(a, b) + max(a, b)",
         T::ZERO,
     )
@@ -154,7 +154,6 @@ fn numbers<T: Number + Right<T>>() -> Result<()> {
             super::map(function, &table, &mut out)?;
         }
     }
-    super::clamp(&table, T::ZERO, T::ZERO, &mut out)?;
     super::matmul(&table, &table, &mut out)?;
     sparse::<u32, T>()?;
     sparse::<u64, T>()?;
@@ -232,6 +231,7 @@ fn arithmetic<T: Arithmetic + Right<T>>() -> Result<()> {
     super::mul(&table, T::zeroed(), &mut out)?;
     super::div(&table, T::zeroed(), &mut out)?;
     super::scaled_add(T::zeroed(), &table, &mut out)?;
+    super::clamp(&table, T::zeroed(), T::zeroed(), &mut out)?;
     super::copy(&table, &mut out)?;
     super::copy(&part, &mut small)?;
     super::select(&ones, &table, &table, &mut out)?;

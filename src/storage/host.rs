@@ -27,6 +27,9 @@ pub(crate) struct HostBuffer {
     registrations: OnceLock<Box<Registrations>>,
 }
 
+// As of `Storage`.
+impl std::panic::RefUnwindSafe for HostBuffer {}
+
 /// The drivers that have pinned an array's memory.
 #[derive(Debug, Default)]
 struct Registrations {

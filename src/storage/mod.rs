@@ -84,6 +84,10 @@ pub(crate) struct Storage {
     uses: AtomicU32,
 }
 
+// A panic leaves it usable: what a lock guards is changed as a whole. The suite `unwinding` of the
+// sweeps panics in each place.
+impl std::panic::RefUnwindSafe for Storage {}
+
 /// The number of elements along each axis.
 type Shape = SmallVec<[usize; 6]>;
 

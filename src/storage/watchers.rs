@@ -30,6 +30,9 @@ pub(crate) trait WatchedArray: Send + Sync {
 #[derive(Clone)]
 pub(super) struct WeakArray(pub(super) Weak<dyn WatchedArray>);
 
+// As of `Storage`, which it refers to.
+impl std::panic::RefUnwindSafe for WeakArray {}
+
 impl fmt::Debug for WeakArray {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Array")

@@ -67,7 +67,7 @@ use std::time::Duration;
 
 use crate::grid::GridLimits;
 
-pub use failure::{BackendError, BackendErrorKind, FailureKind, FailureRecord, LeftOut};
+pub use failure::{BackendError, BackendErrorKind, FailureKind, FailureRecord, LeftOut, NoTime};
 pub use gpu_source::{CudaSource, Entries, GpuCode, GpuSource};
 pub use host_allocation::PinnedOptions;
 pub use identifiers::DeviceKind;

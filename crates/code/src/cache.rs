@@ -77,7 +77,7 @@ impl DiskCache {
 fn folder_from(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let set = |name| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     match set(VARIABLE) {
-        Some(off) if off.as_os_str() == "off" => None,
+        Some(off) if off.to_str().is_some_and(|off| off.trim().eq_ignore_ascii_case("off")) => None,
         Some(folder) => Some(folder),
         // The XDG specification says to ignore a relative path.
         None => set("XDG_CACHE_HOME")
@@ -342,7 +342,9 @@ mod tests {
             path("/home/ada/.cache/resident")
         );
         assert_eq!(with(&[("HOME", "/home/ada"), ("RESIDENT_CACHE", "here")]), path("here"));
-        assert_eq!(with(&[("HOME", "/home/ada"), ("RESIDENT_CACHE", "off")]), None);
+        for off in ["off", " OFF "] {
+            assert_eq!(with(&[("HOME", "/home/ada"), ("RESIDENT_CACHE", off)]), None);
+        }
         assert_eq!(
             with(&[("HOME", "/home/ada"), ("RESIDENT_CACHE", "")]),
             path("/home/ada/.cache/resident")

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::engine::{StreamPoint, Streams};
 use super::race_check::VectorClock;
-use resident_backend::{BackendError, BackendErrorKind, EventTiming, Position, RawEvent, StreamId};
+use resident_backend::{BackendError, EventTiming, NoTime, Position, RawEvent, StreamId};
 
 /// A recorded event.
 pub(crate) struct EmbeddedEvent {
@@ -20,11 +20,12 @@ pub(crate) struct EmbeddedEvent {
 }
 
 impl EmbeddedEvent {
-    /// The event's time, if it was recorded with timing and is complete.
-    fn time_ns(&self) -> Option<u64> {
+    /// The event's time.
+    fn time_ns(&self) -> Result<u64, NoTime> {
         let has_timing = self.timing == EventTiming::Enabled;
-        let timestamp = self.point.timestamp.as_ref().filter(|_| has_timing)?;
-        self.point.is_complete().then(|| timestamp.get())
+        let timestamp = self.point.timestamp.as_ref().filter(|_| has_timing);
+        let timestamp = timestamp.ok_or(NoTime::NotTaken)?;
+        if self.point.is_complete() { Ok(timestamp.get()) } else { Err(NoTime::NotComplete) }
     }
 }
 
@@ -52,13 +53,9 @@ impl RawEvent for EmbeddedEvent {
         let earlier = earlier
             .downcast_ref::<Self>()
             .filter(|earlier| earlier.point.stream.is_seeded() == is_seeded)
-            .ok_or_else(|| no_timing("the two events are timed by different clocks"))?;
-        match (self.time_ns(), earlier.time_ns()) {
-            (Some(later_ns), Some(earlier_ns)) => {
-                Ok(Duration::from_nanos(later_ns.saturating_sub(earlier_ns)))
-            }
-            _ => Err(no_timing("both events must be recorded with timing, and be complete")),
-        }
+            .ok_or_else(BackendError::different_clocks)?;
+        let (earlier_ns, later_ns) = NoTime::or_both(earlier.time_ns(), self.time_ns())?;
+        Ok(Duration::from_nanos(later_ns.saturating_sub(earlier_ns)))
     }
 }
 
@@ -67,13 +64,5 @@ impl fmt::Debug for EmbeddedEvent {
         let (stream, position) = (&self.point.stream, self.point.position.0);
         let (device, number) = (stream.device.ordinal, stream.number);
         write!(f, "EmbeddedEvent({device}.{number}, position {position})")
-    }
-}
-
-fn no_timing(detail: &str) -> BackendError {
-    BackendError {
-        kind: BackendErrorKind::NoTiming,
-        call: "elapsed_since",
-        detail: detail.to_owned(),
     }
 }

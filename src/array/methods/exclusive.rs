@@ -147,7 +147,7 @@ macro_rules! exclusive_methods {
         /// # Errors
         ///
         /// - [`OutOfMemory`](crate::Error::OutOfMemory) if the device has no memory left.
-        /// - [`TooManyDevices`](crate::Error::TooManyDevices) if 63 devices have a copy already.
+        /// - [`TooManyDevices`](crate::Error::TooManyDevices) if 63 open devices have one already.
         /// - [`Backend`](crate::Error::Backend) if the device refuses a call.
         /// - [`DeviceLost`](crate::Error::DeviceLost) if the device died.
         /// - [`InsideKernel`](crate::Error::InsideKernel) if the call would have to wait inside a

@@ -104,7 +104,7 @@ macro_rules! guard_methods {
         /// - [`Lost`](crate::Error::Lost) if work that should have written some of them failed.
         /// - [`OutOfMemory`](crate::Error::OutOfMemory) if the device has no memory left, or the
         ///   host none for staging.
-        /// - [`TooManyDevices`](crate::Error::TooManyDevices) if 63 devices have a copy already.
+        /// - [`TooManyDevices`](crate::Error::TooManyDevices) if 63 open devices have one already.
         /// - [`Backend`](crate::Error::Backend) if the device refuses a call.
         /// - [`DeviceLost`](crate::Error::DeviceLost) if this device died, or another that has the
         ///   newest contents.

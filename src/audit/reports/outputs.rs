@@ -41,6 +41,11 @@ impl NamedFile {
     fn path(&self) -> PathBuf {
         self.folder.join(process::expand(&self.name))
     }
+
+    /// Whether both names are one, however it is written: `a.json` and `./a.json`.
+    fn is_one_file(&self, other: &Self) -> bool {
+        self.folder.join(&self.name) == other.folder.join(&other.name)
+    }
 }
 
 /// What the variable asks for.
@@ -66,7 +71,7 @@ pub(in crate::audit) enum Signal {
 
 impl Signal {
     fn parse(name: &str) -> Option<Self> {
-        match name {
+        match &*name.to_ascii_uppercase() {
             "USR1" => Some(Self::User1),
             "USR2" => Some(Self::User2),
             "HUP" => Some(Self::HangUp),
@@ -106,29 +111,54 @@ impl Outputs {
     fn parse(value: &str) -> Result<Self, String> {
         let mut asked = Self::default();
         for part in value.split(',').map(str::trim) {
-            match part {
-                "contents" => asked.compares_contents = true,
-                // The device reads this word when it is opened, and reports the other.
-                device::GPU_TIMES | process::NO_ARGUMENTS => {}
-                _ => asked.add(part).ok_or_else(|| unknown(part))?,
-            }
+            asked.add(part)?;
         }
-        if asked.written.is_empty() && value.trim() != process::NO_ARGUMENTS {
+        let is_alone = value.trim().eq_ignore_ascii_case(process::NO_ARGUMENTS);
+        if asked.written.is_empty() && !is_alone {
             return Err("it asks for no report; add `summary` or `html:PATH`".to_owned());
         }
         Ok(asked)
     }
 
-    fn add(&mut self, part: &str) -> Option<()> {
-        match part.split_once(':') {
-            Some(("every", seconds)) => {
-                let seconds: NonZeroU32 = seconds.parse().ok()?;
+    /// Adds a word with what follows `:`. Case does not matter but in a path.
+    fn add(&mut self, part: &str) -> Result<(), String> {
+        let (word, of) = match part.split_once(':') {
+            Some((word, of)) => (word.trim_end(), Some(of.trim_start())),
+            None => (part, None),
+        };
+        let unknown = || unknown(part);
+        match (&*word.to_ascii_lowercase(), of) {
+            ("contents", None) => self.compares_contents = true,
+            // The device reads this word when it is opened, and reports the other.
+            (device::GPU_TIMES | process::NO_ARGUMENTS, None) => {}
+            ("every", Some(seconds)) => {
+                let seconds: NonZeroU32 = seconds.parse().map_err(|_| unknown())?;
                 self.every = Some(Duration::from_secs(seconds.get().into()));
             }
-            Some(("signal", name)) => self.signals.push(Signal::parse(name)?),
-            _ => self.written.push(Output::parse(part)?),
+            ("signal", Some(name)) => {
+                self.signals.push(Signal::parse(name).ok_or_else(unknown)?);
+            }
+            (word, of) => {
+                let output = Output::parse(word, of).ok_or_else(unknown)?;
+                return self.add_output(output);
+            }
         }
-        Some(())
+        Ok(())
+    }
+
+    /// Two reports do not go to one file: the second would replace the first.
+    fn add_output(&mut self, output: Output) -> Result<(), String> {
+        let same = |other: &&Output| {
+            let (own, other) = (output.file(), other.file());
+            own.zip(other).is_some_and(|(own, other)| own.is_one_file(other))
+        };
+        if let Some(other) = self.written.iter().find(same) {
+            return Err(format!("`{other}` and `{output}` write one file; give each its own path"));
+        }
+        if !self.written.contains(&output) {
+            self.written.push(output);
+        }
+        Ok(())
     }
 
     /// Writes the reports. If one fails, others are written nevertheless, and the first error is
@@ -142,24 +172,30 @@ impl Outputs {
 fn unknown(part: &str) -> String {
     format!(
         "\"{part}\" is none of `summary`, `json:PATH`, `html:PATH`, `perfetto:PATH`, \
-         `every:SECONDS`, `signal:USR1`, `signal:USR2`, `signal:HUP`, `contents`, `{}` and `{}`",
+         `every:SECONDS`, `signal:USR1`, `signal:USR2`, `signal:HUP`, `contents`, `{}` and `{}`, \
+         which commas separate: no path has one",
         device::GPU_TIMES,
         process::NO_ARGUMENTS
     )
 }
 
 impl Output {
-    fn parse(text: &str) -> Option<Self> {
-        if text == "summary" {
-            return Some(Self::Summary);
-        }
-        let (kind, path) = text.split_once(':').filter(|(_, path)| !path.is_empty())?;
-        let file = NamedFile::new(path);
-        match kind {
-            "json" => Some(Self::Json(file)),
-            "html" => Some(Self::Html(file)),
-            "perfetto" => Some(Self::Perfetto(file)),
+    fn parse(word: &str, path: Option<&str>) -> Option<Self> {
+        let file = path.filter(|path| !path.is_empty()).map(NamedFile::new);
+        match (word, path, file) {
+            ("summary", None, _) => Some(Self::Summary),
+            ("json", _, Some(file)) => Some(Self::Json(file)),
+            ("html", _, Some(file)) => Some(Self::Html(file)),
+            ("perfetto", _, Some(file)) => Some(Self::Perfetto(file)),
             _ => None,
+        }
+    }
+
+    /// The file that is written, if one is.
+    fn file(&self) -> Option<&NamedFile> {
+        match self {
+            Self::Summary => None,
+            Self::Json(file) | Self::Html(file) | Self::Perfetto(file) => Some(file),
         }
     }
 
@@ -174,6 +210,18 @@ impl Output {
             }
             Self::Html(file) => document(report).write_html(file.path()),
             Self::Perfetto(file) => report.write_perfetto(file.path()),
+        }
+    }
+}
+
+/// As it stands in the variable.
+impl fmt::Display for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Summary => f.write_str("summary"),
+            Self::Json(file) => write!(f, "json:{}", file.name),
+            Self::Html(file) => write!(f, "html:{}", file.name),
+            Self::Perfetto(file) => write!(f, "perfetto:{}", file.name),
         }
     }
 }
@@ -242,7 +290,7 @@ mod tests {
             "html",
             "html:",
             "",
-            "Summary",
+            "summary:a",
             "xml:a",
             "contents:a",
             "gpu_times",
@@ -255,13 +303,36 @@ mod tests {
             "signal",
             "signal:",
             "signal:TERM",
-            "signal:usr1",
+            "b.html",
             "signal:SIGUSR1",
         ] {
             let reason = Outputs::parse(&format!("summary,{wrong}")).unwrap_err();
             assert!(reason.starts_with(&format!("\"{wrong}\" is none of ")), "{reason}");
         }
+        let shouted =
+            Outputs::parse("\tSummary , HTML : A/B.html,Contents, GPU-Times,signal:usr1 ");
+        let shouted = shouted.unwrap();
+        let page = Output::Html(NamedFile::new("A/B.html"));
+        assert_eq!(shouted.written, [Output::Summary, page]);
+        assert_eq!((shouted.compares_contents, &*shouted.signals), (true, &[Signal::User1][..]));
+        assert_eq!(Outputs::parse("summary, SUMMARY").unwrap().written, [Output::Summary]);
+        Outputs::parse(" No-Arguments ").unwrap();
         let reason = Outputs::parse("contents,gpu-times").unwrap_err();
         assert!(reason.starts_with("it asks for no report"), "{reason}");
+    }
+
+    #[test]
+    fn two_reports_in_one_file_are_refused() {
+        for (value, words) in [
+            ("json:a,html:a", ["`json:a`", "`html:a`"]),
+            ("summary,json:a.json,json:./a.json", ["`json:a.json`", "`json:./a.json`"]),
+            ("perfetto:x/%p,json:x//%p", ["`perfetto:x/%p`", "`json:x//%p`"]),
+        ] {
+            let reason = Outputs::parse(value).unwrap_err();
+            assert!(words.iter().all(|word| reason.contains(word)), "{reason}");
+            assert!(reason.ends_with("write one file; give each its own path"), "{reason}");
+        }
+        let two = Outputs::parse("json:a,html:A,json:b/a").unwrap();
+        assert_eq!(two.written.len(), 3);
     }
 }

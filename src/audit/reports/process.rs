@@ -85,16 +85,11 @@ pub(super) const NO_ARGUMENTS: &str = "no-arguments";
 pub(in crate::audit) fn this() -> DocumentProcess {
     DocumentProcess {
         program: env::current_exe().ok().map(|path| path.display().to_string()),
-        arguments: (!leaves_arguments_out()).then(arguments),
+        arguments: (!device::audit_has_word(NO_ARGUMENTS)).then(arguments),
         id: std::process::id(),
         started_unix_ns: started_unix_ns(),
         library_version: env!("CARGO_PKG_VERSION").to_owned(),
     }
-}
-
-fn leaves_arguments_out() -> bool {
-    let value = environment::text(device::AUDIT_VARIABLE).unwrap_or_default();
-    value.to_string_lossy().split(',').any(|word| word.trim() == NO_ARGUMENTS)
 }
 
 fn arguments() -> Vec<String> {

@@ -134,10 +134,10 @@ operations! {
 }
 
 operations! {
-    |call| [T: Number](a: &impl AnyView<T>, low: T, high: T, out: &mut impl AnyViewMut<T>)
+    |call| [T: Arithmetic](a: &impl AnyView<T>, low: T, high: T, out: &mut impl AnyViewMut<T>)
 
     /// `out = min(max(a, low), high)`, element by element, as NumPy's `clip`: if `low > high`, all
-    /// elements become `high`, and NaN stays NaN.
+    /// elements become `high`; NaN stays NaN, and a bound that is NaN makes all elements NaN.
     ///
     /// ```
     /// use resident::{Device, SmartArray, ops};
@@ -189,7 +189,8 @@ operations! {
 
     /// `out = a as U`, element by element, with the values of Rust's `as`: floats are truncated
     /// towards zero, those outside the integers of the type become the nearest, and NaN becomes 0;
-    /// integers wrap around; integers become the nearest float.
+    /// integers wrap around; integers become the nearest float. Casts to `f16` and `bf16` give the
+    /// nearest of the number itself, rounded once, also from `f64` and from integers.
     ///
     /// ```
     /// use resident::{Device, SmartArray, ops};

@@ -143,8 +143,8 @@ fn no_integers<T: Element>(call: &Call<'_>, function: Unary, a: &Operand<'_, T>)
     }
 }
 
-/// `out = max(low, min(a, high))`, in which NaN stays.
-pub(super) fn clamp<T: Number>(
+/// `out = min(max(a, low), high)`; NaN if one of the three is.
+pub(super) fn clamp<T: Arithmetic>(
     call: &Call<'_>,
     a: &impl AnyView<T>,
     low: T,
@@ -158,12 +158,14 @@ pub(super) fn clamp<T: Number>(
     call.launch(kernel, call::cover(out.axes().len()), (low, high, &a, &mut out))
 }
 
-fn clamp_kernel<T: Number>(rank: usize) -> &'static ClampKernel<T> {
+fn clamp_kernel<T: Arithmetic>(rank: usize) -> &'static ClampKernel<T> {
     cache::kernel("ops::clamp", rank, || {
         let kernel = ClampKernel::<T>::new("ops::clamp").host(|_, (low, high, a, out)| {
+            let is_nan = |bound: &T| bound.partial_cmp(bound).is_none();
+            let nan = [low, high].into_iter().find(is_nan);
             host::each_of_one(a, out, move |a, out| {
                 let raised = if a < low { low } else { a };
-                *out = if raised > high { high } else { raised };
+                *out = nan.unwrap_or(if raised > high { high } else { raised });
             });
         });
         let parameters = [
@@ -172,7 +174,8 @@ fn clamp_kernel<T: Number>(rank: usize) -> &'static ClampKernel<T> {
             Parameter::In("x", T::C),
             Parameter::Out(T::C),
         ];
-        let value = "(x < low ? low : x) > high ? high : x < low ? low : x";
+        let value = "low != low ? low : high != high ? high : \
+                     (x < low ? low : x) > high ? high : x < low ? low : x";
         // SAFETY: as in `right::apply`; `clamp` passes the views.
         unsafe { kernel.cuda(source::elementwise(rank, T::C, &parameters, value)) }
     })

@@ -54,7 +54,8 @@ pub use parameter::{ElementwiseParameter, ElementwiseSignature};
 ///
 /// Statements of C, which run for each element. The names of array parameters are the values of
 /// the elements; those of outputs are variables, whose values are stored at the end. An `Out` is 0
-/// at first. `f16` and `bf16` are `float` values.
+/// at first. `f16` and `bf16` are `float` values; a `double` or an integer that is assigned to such
+/// an output is rounded once.
 ///
 /// - Statements: assignments (`=`, `+=` and its kin, `++`, `--`), local variables with a value,
 ///   `if`, `else`, `for`, `while`, `do`, `break`, `continue`, blocks. The last `;` may be left out.
@@ -69,11 +70,18 @@ pub use parameter::{ElementwiseParameter, ElementwiseSignature};
 ///   `float` if an argument is `float` and none is `double`, else in `double`. With an `f` behind
 ///   the name they compute in `float`.
 /// - Constants: `true`, `false`, `M_PI`, `INFINITY`, `NAN`.
+/// - Conversions: as in C, but that no float becomes an element of integers unless the text says
+///   so: `n = x` of an `Out<i32>` is refused, and `n = (int)x` truncates. Integers become narrower
+///   or unsigned ones by their lowest bits, as Rust's `as` converts them, without a cast too: 300
+///   in an `Out<u8>` is 44. Local variables take any number.
+/// - Limits: 32,768 bytes, 64 levels of nesting (of parentheses, calls, unary operators, `? :` and
+///   blocks), and 200 of what is written for one expression, such as `a + b + ..` of 200 terms.
+///   Local variables shorten expressions.
 ///
 /// A text is read by this library, and CUDA C is written anew from what was read. What C++ leaves
 /// open has a value: integers wrap around; a quotient by 0 is 0, and so is the rest; shifts by all
-/// bits or more leave none (to the right those of the sign), as in NumPy; floats become integers as
-/// Rust's `as` converts them. The loops of one element end after 2³² − 1 rounds, taken together,
+/// bits or more leave none (to the right those of the sign), as in NumPy; `(int)x` of a float is
+/// Rust's `x as i32`. The loops of one element end after 2³² − 1 rounds, taken together,
 /// which still takes seconds for each. The GPU's compiler may contract `a * x + y` to one rounding.
 ///
 /// # Where it runs
@@ -102,6 +110,9 @@ struct Inner<S: ElementwiseSignature> {
     statements: OnceLock<Result<Statements, String>>,
     kernels: DashMap<Form, Kernel<S::Sized>>,
 }
+
+// As of kernels: they stay as they were.
+impl<S: ElementwiseSignature> std::panic::RefUnwindSafe for Inner<S> {}
 
 impl<S: ElementwiseSignature> Elementwise<S> {
     /// An operation with a name for messages, its text, and the names of its parameters in order.

@@ -235,6 +235,7 @@ pub(crate) fn variables<'n>(
             name,
             kind: one.c.of_text(),
             is_output: one.how.is_output(),
+            is_half: one.c.is_half(),
         })
         .collect()
 }

@@ -1,6 +1,7 @@
 //! Reads expressions.
 
 use super::functions;
+use super::number::{Number, TOO_LARGE};
 use super::parser::Parser;
 use super::token::{Fault, Kind, Token};
 use super::types::Type;
@@ -23,6 +24,7 @@ const RANKS: [&[&str]; 10] = [
 impl<'t> Parser<'t> {
     /// The expression that the whole text is, as a value of type `to`.
     pub(super) fn whole_expression(mut self, to: Type) -> Result<String, Fault> {
+        let first = self.peek();
         let value = self.expression()?;
         let token = self.peek();
         if token.kind != Kind::End {
@@ -31,6 +33,7 @@ impl<'t> Parser<'t> {
                                     what follows",
             ));
         }
+        Self::keeps_fraction(&value, to, "the values of this reduction are", first)?;
         Ok(Self::limited(value.to(to), token)?.c)
     }
 
@@ -75,6 +78,11 @@ impl<'t> Parser<'t> {
             return self.primary();
         };
         self.take();
+        let number = self.peek();
+        if let ("-", Kind::Number(lowest @ Number::MinusLowest)) = (symbol, number.kind) {
+            self.take();
+            return Ok(Value::number(lowest));
+        }
         let value = self.deeper(Self::unary)?;
         let made = match symbol {
             "-" => value.negated(),
@@ -91,6 +99,7 @@ impl<'t> Parser<'t> {
     fn primary(&mut self) -> Result<Value, Fault> {
         let token = self.take();
         match token.kind {
+            Kind::Number(Number::MinusLowest) => Err(token.fault(TOO_LARGE)),
             Kind::Number(number) => Ok(Value::number(number)),
             Kind::Symbol("(") => match self.type_name() {
                 Some(kind) => {

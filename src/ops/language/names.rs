@@ -11,6 +11,8 @@ pub(in crate::ops) struct Variable<'n> {
     pub(in crate::ops) kind: Type,
     /// Whether the text assigns it.
     pub(in crate::ops) is_output: bool,
+    /// Whether the element is stored with fewer digits, as `f16` or `bf16`.
+    pub(in crate::ops) is_half: bool,
 }
 
 /// Words of C, C++ and CUDA C that are no names, except those that texts have.

@@ -6,6 +6,8 @@ use super::types::Type;
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Number {
     Integer(u64, Type),
+    /// 2⁶³, which `long long` does not have; the number with a minus before it does.
+    MinusLowest,
     F32(f32),
     F64(f64),
 }
@@ -14,11 +16,16 @@ impl Number {
     pub(super) fn kind(self) -> Type {
         match self {
             Self::Integer(_, kind) => kind,
+            Self::MinusLowest => Type::I64,
             Self::F32(_) => Type::F32,
             Self::F64(_) => Type::F64,
         }
     }
 }
+
+/// What is wrong with a decimal number without the suffix `u` that has 64 bits.
+pub(super) const TOO_LARGE: &str = "`long long` has no number so large; write a smaller one, or \
+                                    add the suffix `ull`, which makes it `unsigned long long`";
 
 /// The bytes of the number at the start of a text: all that C's preprocessor would take for one, so
 /// that `1x` is a number with a fault and not a number and a word.
@@ -112,6 +119,7 @@ fn integer(text: &str, radix: u32) -> Result<Number, String> {
     let fitting = kinds.into_iter().find(|(_, max, is_wanted)| *is_wanted && value <= *max);
     match fitting {
         Some((kind, ..)) => Ok(Number::Integer(value, kind)),
-        None => Err(String::from("`long long` has no number so large; add the suffix `ull`")),
+        None if value == i64::MIN.unsigned_abs() => Ok(Number::MinusLowest),
+        None => Err(String::from(TOO_LARGE)),
     }
 }

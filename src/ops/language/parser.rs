@@ -22,11 +22,12 @@ pub(super) enum Role {
     Constant,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Named<'t> {
     pub(super) name: &'t str,
     pub(super) kind: Type,
     pub(super) role: Role,
+    pub(super) is_half: bool,
     pub(super) is_assigned: bool,
 }
 
@@ -47,6 +48,7 @@ impl<'t> Parser<'t> {
             name: variable.name,
             kind: variable.kind,
             role: if variable.is_output { Role::Output } else { Role::Input },
+            is_half: variable.is_half,
             is_assigned: false,
         };
         Ok(Self {

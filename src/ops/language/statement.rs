@@ -223,7 +223,7 @@ impl<'t> Parser<'t> {
             let value = Self::limited(self.expression()?.to(kind), token)?;
             c.push_str(&format!("{} {} = {};\n", kind.c(), c_name(name), value.c));
             let role = if is_constant { Role::Constant } else { Role::Local };
-            self.names.push(Named { name, kind, role, is_assigned: true });
+            self.names.push(Named { name, kind, role, is_half: false, is_assigned: true });
             if !self.take_if(",") {
                 return Ok(c);
             }
@@ -266,15 +266,42 @@ impl<'t> Parser<'t> {
             }
             Role::Output | Role::Local => named.is_assigned = true,
         }
-        let old = Self::read(named);
+        let named = *named;
+        let old = Self::read(&named);
         let value = match before.or_else(|| steps.into_iter().find(|step| self.take_if(step))) {
             Some(step) => Value::binary(&old, &step[..1], &Value::plain("1", Type::I32)),
             None => self.assigned(&old)?,
         };
         // A step of one has no operator without floats.
-        let value = value.unwrap_or_else(|| old.clone()).to(old.kind);
-        let value = Self::limited(value, token)?;
+        let value = value.unwrap_or_else(|| old.clone());
+        let value = Self::limited(Self::stored(&named, &value, token)?, token)?;
         Ok(format!("{} = {}", old.c, value.c))
+    }
+
+    /// The value as one of the variable's type. What an array keeps of a float is not truncated
+    /// unless the text says so, and is rounded once.
+    fn stored(named: &Named<'_>, value: &Value, token: Token<'_>) -> Result<Value, Fault> {
+        if named.role == Role::Output {
+            Self::keeps_fraction(value, named.kind, "the elements of this output are", token)?;
+        }
+        Ok(if named.is_half { value.to_odd() } else { value.to(named.kind) })
+    }
+
+    /// Refuses a float that would become an integer.
+    pub(super) fn keeps_fraction(
+        value: &Value,
+        kind: Type,
+        what: &str,
+        token: Token<'_>,
+    ) -> Result<(), Fault> {
+        if kind.is_float() || !value.kind.is_float() {
+            return Ok(());
+        }
+        let (kind, float) = (kind.c(), value.kind.c());
+        Err(token.fault(format!(
+            "{what} `{kind}`, and the value is a `{float}`, which would lose its fraction; convert \
+             it: `({kind})(..)` truncates, and `({kind})round(..)` rounds"
+        )))
     }
 
     /// The value behind the operator of an assignment to a variable, which has the value `old`.

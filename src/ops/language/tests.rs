@@ -5,12 +5,16 @@ use std::thread;
 use super::{Type, Variable, check_names, expression, statements};
 
 const NAMES: [Variable<'static>; 5] = [
-    Variable { name: "a", kind: Type::F32, is_output: false },
-    Variable { name: "x", kind: Type::F32, is_output: false },
-    Variable { name: "n", kind: Type::I32, is_output: false },
-    Variable { name: "k", kind: Type::U8, is_output: false },
-    Variable { name: "y", kind: Type::F32, is_output: true },
+    variable("a", Type::F32, false),
+    variable("x", Type::F32, false),
+    variable("n", Type::I32, false),
+    variable("k", Type::U8, false),
+    variable("y", Type::F32, true),
 ];
+
+const fn variable(name: &'static str, kind: Type, is_output: bool) -> Variable<'static> {
+    Variable { name, kind, is_output, is_half: false }
+}
 
 fn read(text: &str) -> Result<String, String> {
     statements(text, &NAMES).map(|statements| statements.c)
@@ -181,6 +185,12 @@ const HOSTILE: &[(&str, &str)] = &[
     ("y = 1e39f", "write `INFINITY`"),
     ("y = 99999999999999999999", "write a smaller"),
     ("y = 9223372036854775808", "add the suffix `ull`"),
+    ("y = n - 9223372036854775808", "column 9, at `9223372036854775808`: `long long` has no"),
+    ("y = -(9223372036854775808)", "add the suffix `ull`"),
+    ("y = +9223372036854775808", "add the suffix `ull`"),
+    ("y = ~9223372036854775808ll", "add the suffix `ull`"),
+    ("y = (long long)9223372036854775808", "add the suffix `ull`"),
+    ("y = -9223372036854775809", "add the suffix `ull`"),
     ("y = 1.0l", "this is no number"),
     ("y = inf", "no variable of this name"),
     // Other characters.
@@ -342,6 +352,7 @@ fn assert_clean(c: &str) {
             "rounds",
             "to",
             "__int_as_float",
+            "to_odd",
         ];
         let is_own =
             word.starts_with("u_") || word.starts_with(|first: char| first.is_ascii_digit());
@@ -455,11 +466,87 @@ fn operations_are_written_with_the_types_of_c() {
     assert_eq!(of("!x && (bool)n"), "((float)((!(u_x != 0)) && (u_n != 0)))");
     assert_eq!(of("(int)x"), "((float)text::to<int>(u_x))");
     assert_eq!(of("(unsigned char)x"), "((float)text::to<unsigned char>(u_x))");
+    let lowest = "(-9223372036854775807ll - 1)";
+    for text in ["-9223372036854775808", "- 9223372036854775808LL", "-/* */9223372036854775808l"] {
+        assert_eq!(expression(text, &NAMES, Type::I64).expect("a value"), lowest);
+    }
+    assert_eq!(
+        of("n - -9223372036854775808"),
+        format!("((float)text::difference(((long long)u_n), {lowest}))")
+    );
+    assert_eq!(of("-0x8000000000000000"), "((float)text::negated(9223372036854775808ull))");
+    assert_eq!(of("-2147483648"), "((float)text::negated(2147483648ll))");
     assert_eq!(of("1 - 2 - 3 * 4 % 5"), of("((1 - 2) - ((3 * 4) % 5))"));
     assert_eq!(of("1 | 2 ^ 3 & 4 == 5 < 6 << 7 + 8"), of("1|(2^(3&(4==(5<(6<<(7+8))))))"));
     assert_eq!(expression("k", &NAMES, Type::U8).expect("a value"), "u_k");
     let fault = expression("x; y", &NAMES, Type::F32).expect_err("a statement");
     assert!(fault.contains("column 2, at `;`: one expression is expected"), "{fault}");
+}
+
+/// Outputs of each type, and what becomes of floats and of wide integers that are stored there.
+#[test]
+fn floats_do_not_become_integers_unless_the_text_says_so() {
+    let integers = [Type::U8, Type::I32, Type::U32, Type::I64, Type::U64];
+    let floating = [
+        "y = x",
+        "y = 1.5",
+        "y += x",
+        "y *= 0.5f",
+        "y = n ? 1 : x",
+        "y = floor(x)",
+        "y = n * 2.0",
+        "y = pow(n, 2)",
+        "if (n) y = 1; else y = -x",
+        "y = max(n, x)",
+        "y = NAN",
+        "for (; n < 1; y += x) y = 1",
+    ];
+    let whole = [
+        "y = n",
+        "y = x > 0",
+        "y = (int)x",
+        "y = (unsigned char)(x * 2)",
+        "y = (long long)round(x)",
+        "y += k",
+        "y++",
+        "--y",
+        "y = 18446744073709551615ull",
+        "int i = x; y = i",
+        "y = isnan(x)",
+        "int i = 0; i += x; y = i",
+    ];
+    for kind in integers {
+        let names =
+            [NAMES[1].clone(), NAMES[2].clone(), NAMES[3].clone(), variable("y", kind, true)];
+        for text in floating {
+            let fault = statements(text, &names).expect_err("a float");
+            let words = format!("the elements of this output are `{}`", kind.c());
+            let advice = format!("`({})(..)` truncates", kind.c());
+            assert!(fault.contains("at `y`: ") && fault.contains(&words), "{text}: {fault}");
+            assert!(fault.contains(&advice), "{text}: {fault}");
+        }
+        for text in whole {
+            statements(text, &names).unwrap_or_else(|fault| panic!("{text}: {fault}"));
+        }
+        let fault = expression("n + x", &names, kind).expect_err("a float");
+        let expected = "column 1, at `n`: the values of this reduction are";
+        assert!(fault.contains(expected) && fault.contains("the value is a `float`"), "{fault}");
+        expression("n > x", &names, kind).expect("a whole number");
+    }
+}
+
+#[test]
+fn values_of_more_digits_are_rounded_once_to_types_of_two_bytes() {
+    let half = Variable { is_half: true, ..variable("y", Type::F32, true) };
+    let names = [NAMES[1].clone(), NAMES[2].clone(), NAMES[3].clone(), half];
+    let written = |text: &str| statements(text, &names).expect("a text").c;
+    assert_eq!(written("y = x"), "u_y = u_x;\n");
+    assert_eq!(written("y = 0.1"), "u_y = to_odd(0.1);\n");
+    assert_eq!(written("y = n"), "u_y = to_odd(((double)u_n));\n");
+    assert_eq!(written("y = 1ll"), "u_y = to_odd(1ll);\n");
+    assert_eq!(written("y = k"), "u_y = ((float)u_k);\n");
+    assert_eq!(written("y += 0.1"), "u_y = to_odd((((double)u_y) + 0.1));\n");
+    assert_eq!(written("float z = 0.1; y = z"), "float u_z = ((float)0.1);\nu_y = u_z;\n");
 }
 
 #[test]

@@ -32,6 +32,11 @@ impl Value {
                 };
                 format!("{value}{suffix}")
             }
+            // C has no literal of this number.
+            Number::MinusLowest => {
+                let lowest = Self::plain("(-9223372036854775807ll - 1)", Type::I64);
+                return Self { nesting: 1, ..lowest };
+            }
             // What Rust prints is read as the same number.
             Number::F32(value) => format!("{value:?}f"),
             Number::F64(value) => format!("{value:?}"),
@@ -69,6 +74,15 @@ impl Value {
             return Self::call(&format!("text::to<{}>", kind.c()), kind, &[self]);
         }
         Self::around(format!("(({}){})", kind.c(), self.c), kind, &[self])
+    }
+
+    /// The value as a `float` that `half.cu` rounds to fewer digits as it would the value itself.
+    pub(super) fn to_odd(&self) -> Self {
+        match self.kind {
+            Type::I32 | Type::U32 => Self::call("to_odd", Type::F32, &[&self.to(Type::F64)]),
+            Type::I64 | Type::U64 | Type::F64 => Self::call("to_odd", Type::F32, &[self]),
+            Type::Bool | Type::U8 | Type::F32 => self.to(Type::F32),
+        }
     }
 
     /// Both as the type of an operation on them.

@@ -16,6 +16,10 @@ operations! {
     /// of the generator Philox4x32-10, whose counter is the place. Another seed gives an
     /// independent sequence. What was in the array is not read.
     ///
+    /// One seed gives arrays of `f32` and `f64` numbers that are **not** independent, since both
+    /// are made of the same words: element `i` of `f64` has the leading digits of element `2 i + 1`
+    /// of `f32`. Fill them with two seeds. Two arrays of one type and seed begin alike.
+    ///
     /// ```
     /// use resident::{Device, SmartArray, ops};
     ///
@@ -37,7 +41,8 @@ operations! {
     /// method, and rounded to the type of the array.
     ///
     /// Like those of [`random_uniform`], the numbers depend on seed and place alone, and are the
-    /// same on all devices.
+    /// same on all devices. Those of `f32` and `f64` of one seed are the same numbers, rounded; of
+    /// one seed, uniform and normal numbers are independent.
     ///
     /// ```
     /// use resident::{Device, SmartArray, ops};

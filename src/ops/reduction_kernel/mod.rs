@@ -59,8 +59,9 @@ pub use inputs::{ReductionInput, ReductionInputs};
 /// values and of the result: `f32`, `f64`, `i32`, `i64`, `u32`, `u64` or `u8`. Sums of `f16` are
 /// best `f32`.
 ///
-/// Texts are expressions of the language of [`Elementwise`](super::Elementwise), each of which is
-/// converted to the type of the result. The text that joins has the names `a` and `b` alone, and
+/// Texts are expressions of the language of [`Elementwise`](super::Elementwise), with its limits.
+/// Each is converted to the type of the result, but for floats where that is an integer: write
+/// `(int)x`. The text that joins has the names `a` and `b` alone, and
 /// should be associative and commutative, as sums, products, minima and maxima are: which elements
 /// are joined first depends on shapes and strides, but neither on the device nor on the number of
 /// threads, so that a result is the same in each run. (The compiler of a GPU may contract products
@@ -104,6 +105,9 @@ struct Inner<I: ReductionInputs, R: Number> {
     first: Kernels<I, R>,
     rest: Kernels<Partial<R>, R>,
 }
+
+// As of kernels: they stay as they were.
+impl<I: ReductionInputs, R: Number> std::panic::RefUnwindSafe for Inner<I, R> {}
 
 /// The expressions in CUDA C.
 struct Checked {
@@ -261,7 +265,8 @@ impl<I: ReductionInputs, R: Number> Inner<I, R> {
         let kind = R::C.of_text();
         let map = language::expression(&self.map, &variables(I::DECLARED, &self.names), kind)
             .map_err(|fault| format!("in the text of the values, {fault}"))?;
-        let operands = ["a", "b"].map(|name| Variable { name, kind, is_output: false });
+        let operands =
+            ["a", "b"].map(|name| Variable { name, kind, is_output: false, is_half: false });
         let join = language::expression(&self.join, &operands, kind)
             .map_err(|fault| format!("in the text that joins, {fault}"))?;
         Ok(Checked { map, join })

@@ -31,9 +31,9 @@ pub(crate) use self::stale_log::StaleOrigin;
 use self::stream_table::StreamTable;
 use self::whole_copies::{ArrayCopies, WholeCopies};
 use super::HostBuffer;
-use crate::device::Device;
 #[cfg(any(feature = "cuda", feature = "dlpack"))]
 use crate::device::Stream;
+use crate::device::{Device, Held};
 use crate::traffic::{Flow, LaunchedCopies, Traffic};
 use resident_backend::call_site::CallSite;
 use resident_backend::sync;
@@ -77,7 +77,7 @@ pub(crate) struct ArrayState {
 /// The copy on one device.
 #[derive(Debug)]
 pub(crate) struct DeviceCopy {
-    pub(crate) device: Device,
+    pub(crate) device: Held<Device>,
     /// 0 for no memory.
     address: Address,
     pub(crate) uses: Uses,
@@ -261,7 +261,7 @@ impl ArrayState {
         self.device_copies
             .iter()
             .enumerate()
-            .filter_map(|(index, copy)| Some((Location::slot(index + 1)?, &copy.device)))
+            .filter_map(|(index, copy)| Some((Location::slot(index + 1)?, &*copy.device)))
     }
 
     /// The locations of the host and of devices.
@@ -275,7 +275,7 @@ impl ArrayState {
             return Some(location);
         }
         let copy = DeviceCopy {
-            device: device.clone(),
+            device: Held::new(device.clone()),
             address: Address(0),
             uses: Uses::default(),
             stale_site: None,
@@ -299,14 +299,14 @@ impl ArrayState {
     pub(crate) fn find_location(&self, device: &Device) -> Option<Location> {
         const FIRST: Option<Location> = Location::slot(1);
         match self.device_copies.first() {
-            Some(copy) if copy.device == *device => FIRST,
+            Some(copy) if *copy.device == *device => FIRST,
             _ => self.find_later_location(device),
         }
     }
 
     #[inline(never)]
     fn find_later_location(&self, device: &Device) -> Option<Location> {
-        let index = self.device_copies.iter().position(|copy| copy.device == *device)?;
+        let index = self.device_copies.iter().position(|copy| *copy.device == *device)?;
         Location::slot(index + 1)
     }
 

@@ -2,27 +2,30 @@
 
 use smallvec::SmallVec;
 
-use crate::device::Stream;
+use crate::device::{Held, Stream};
+
+/// A stream, or nothing in its place.
+pub(super) type Entry = Option<Held<Stream>>;
 
 /// The streams that use an array. The index of a stream is that of its key.
 #[derive(Debug, Default)]
 pub(super) struct StreamTable {
-    first: Option<Stream>,
+    first: Entry,
     /// The others, if there was more than one.
-    more: Option<Box<SmallVec<[Option<Stream>; 3]>>>,
+    more: Option<Box<SmallVec<[Entry; 3]>>>,
 }
 
 impl StreamTable {
     #[inline]
     pub(super) fn first(&self) -> Option<&Stream> {
-        self.first.as_ref()
+        self.first.as_deref()
     }
 
     #[inline]
     pub(super) fn get(&self, index: usize) -> Option<&Stream> {
         match index.checked_sub(1) {
-            None => self.first.as_ref(),
-            Some(index) => self.more.as_ref()?.get(index)?.as_ref(),
+            None => self.first(),
+            Some(index) => self.more.as_ref()?.get(index)?.as_deref(),
         }
     }
 
@@ -30,11 +33,11 @@ impl StreamTable {
         1 + self.more.as_ref().map_or(0, |more| more.len())
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Option<Stream>> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Entry> {
         std::iter::once(&self.first).chain(self.more.iter().flat_map(|more| more.iter()))
     }
 
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Option<Stream>> {
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
         let more = self.more.iter_mut().flat_map(|more| more.iter_mut());
         std::iter::once(&mut self.first).chain(more)
     }
@@ -44,6 +47,6 @@ impl StreamTable {
     }
 
     pub(super) fn grow(&mut self, len: usize) {
-        self.more.get_or_insert_default().resize(len - 1, None);
+        self.more.get_or_insert_default().resize_with(len - 1, || None);
     }
 }

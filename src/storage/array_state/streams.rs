@@ -2,9 +2,9 @@
 
 use smallvec::SmallVec;
 
-use super::stream_table::StreamTable;
+use super::stream_table::{Entry, StreamTable};
 use super::{ArrayState, UseKind};
-use crate::device::Stream;
+use crate::device::{Held, Stream};
 use resident_backend::sync;
 use resident_backend::{BackendError, failure};
 use resident_core::Access;
@@ -32,7 +32,7 @@ impl ArrayState {
 
     #[inline(never)]
     fn find_later_key(&self, stream: &Stream) -> Option<StreamKey> {
-        let is_this = |known: &Option<Stream>| known.as_ref().is_some_and(|known| known == stream);
+        let is_this = |known: &Entry| known.as_deref().is_some_and(|known| known == stream);
         Some(StreamKey::at(self.streams.iter().position(is_this)?))
     }
 
@@ -40,7 +40,7 @@ impl ArrayState {
     fn insert_stream(&mut self, stream: &Stream) -> StreamKey {
         let free = self.free_key();
         if let Some(entry) = self.streams.iter_mut().nth(free.index()) {
-            *entry = Some(stream.clone());
+            *entry = Some(Held::new(stream.clone()));
         }
         free
     }
@@ -89,7 +89,7 @@ impl ArrayState {
 
     #[inline]
     pub(crate) fn find_stream(&self, id: u64) -> Option<(StreamKey, &Stream)> {
-        let known = |(index, stream): (usize, &'_ Option<Stream>)| {
+        let known = |(index, stream): (usize, &'_ Entry)| {
             stream.as_ref().filter(|stream| stream.id().0 == id).map(|_| StreamKey::at(index))
         };
         let key = self.streams.iter().enumerate().find_map(known)?;

@@ -491,7 +491,7 @@ impl Request<'_> {
         regions: &Regions,
         asked: Option<&Stream>,
     ) -> Stream {
-        let device = &state.device_copy(from).device;
+        let device = &*state.device_copy(from).device;
         let asked = asked.filter(|stream| stream.device_ref() == device).cloned();
         if let Some(asked) = asked.or_else(|| device.entered_stream()) {
             return asked;

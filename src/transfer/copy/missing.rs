@@ -72,9 +72,7 @@ impl<'r, 's> Missing<'r, 's> {
         }
         let request = self.request;
         loop {
-            let mut state = request.storage.lock();
-            state.reconcile(request.storage.memory_order());
-            let location = self.location(&mut state)?;
+            let (mut state, location) = self.lock()?;
             match self.next_step(&mut state, location)? {
                 Step::Nothing => return Ok((state, location)),
                 Step::EndOfClaim => request.wait_for_claim(state)?,
@@ -110,12 +108,19 @@ impl<'r, 's> Missing<'r, 's> {
         self.pipeline
     }
 
-    fn location(&self, state: &mut ArrayState) -> Result<Location> {
-        let Destination::Device(stream) = self.destination else {
-            return Ok(state.host_location());
+    /// The state, and the destination's location in it.
+    fn lock(&self) -> Result<(StateGuard<'s>, Location)> {
+        let storage = self.request.storage;
+        let (mut state, location) = match self.destination {
+            Destination::Device(stream) => {
+                let (state, location) = self.request.lock_at(stream.device_ref())?;
+                (state, Some(location))
+            }
+            _ => (storage.lock(), None),
         };
-        let device = stream.device_ref();
-        state.assign_location(device).ok_or_else(|| self.request.no_location(device))
+        state.reconcile(storage.memory_order());
+        let location = location.unwrap_or_else(|| state.host_location());
+        Ok((state, location))
     }
 
     fn next_step(&mut self, state: &mut ArrayState, location: Location) -> Result<Step> {

@@ -52,7 +52,8 @@ struct LinkCosts<'a> {
 
 impl<'a> LinkCosts<'a> {
     fn to(state: &'a ArrayState, location: Location) -> Self {
-        let destination = (location != Location::HOST).then(|| &state.device_copy(location).device);
+        let destination =
+            (location != Location::HOST).then(|| &*state.device_copy(location).device);
         Self { state, destination }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::evict::give_up_copy;
 use super::room::with_room;
 use crate::audit::MemoryChange;
 use crate::device::{Device, Stream};
@@ -25,7 +26,7 @@ pub(crate) fn allocate(request: &Request<'_>, stream: &Stream) -> Result<()> {
     Ok(())
 }
 
-impl Request<'_> {
+impl<'a> Request<'a> {
     /// Allocates host memory for the array if it has none.
     pub(in crate::transfer) fn allocate_host(&self, state: &mut ArrayState) -> Result<()> {
         if !self.storage.allocate_host(state) {
@@ -39,8 +40,7 @@ impl Request<'_> {
     pub(in crate::transfer) fn allocate_on_device(&self, stream: &Stream) -> Result<()> {
         let device = stream.device_ref();
         loop {
-            let mut state = self.storage.lock();
-            let location = state.assign_location(device).ok_or_else(|| self.no_location(device))?;
+            let (state, location) = self.lock_at(device)?;
             if state.device_copy(location).address().is_some() {
                 return Ok(());
             }
@@ -50,6 +50,24 @@ impl Request<'_> {
             }
             let _claim = MemoryClaim::new(self.storage, state, location);
             return self.allocate_at(stream, location);
+        }
+    }
+
+    /// The state, with the device's location in it. Where all are taken, a device that the program
+    /// has dropped gives way. The caller holds no lock.
+    pub(in crate::transfer) fn lock_at(
+        &self,
+        device: &Device,
+    ) -> Result<(StateGuard<'a>, Location)> {
+        loop {
+            let mut state = self.storage.lock();
+            if let Some(location) = state.assign_location(device) {
+                return Ok((state, location));
+            }
+            drop(state);
+            if !give_up_copy(self)? {
+                return Err(self.no_location(device));
+            }
         }
     }
 

@@ -51,6 +51,34 @@ pub(crate) fn release_on(request: &Request<'_>, device: &Device) -> Result<()> {
     }
 }
 
+/// Makes room in an array that has copies on as many devices as it can: gives up one on a device
+/// that the program has dropped, whose contents then are on the host. `false` if there is none.
+pub(in crate::transfer) fn give_up_copy(request: &Request<'_>) -> Result<bool> {
+    let storage = request.storage;
+    let Some(device) = dropped_device(storage) else { return Ok(false) };
+    release_on(&request.of(&Selection::Whole).reading(), &device)?;
+    record_memory(storage, &device, MemoryChange::Eviction, request.site);
+    Ok(true)
+}
+
+/// A device that the program has dropped, and whose copy nothing uses: one without contents that
+/// the host lacks, if there is one.
+fn dropped_device(storage: &Storage) -> Option<Device> {
+    let mut state = storage.lock();
+    state.reconcile(storage.memory_order());
+    let dropped: Vec<Location> = state
+        .devices()
+        .filter(|(location, device)| *location != state.host_location() && device.is_abandoned())
+        .map(|(location, _)| location)
+        .collect();
+    let unused: Vec<Location> =
+        dropped.into_iter().filter(|location| !state.is_in_use(*location)).collect();
+    let is_needed =
+        |location: &Location| !regions_not_on_host(storage, &state, *location).is_empty();
+    let location = unused.into_iter().min_by_key(is_needed)?;
+    Some(state.device_copy(location).device.clone())
+}
+
 /// What became of an array's copy on a device that is full.
 pub(super) enum Eviction {
     /// There is no copy that could be evicted, now or later.

@@ -78,7 +78,7 @@ impl Request<'_> {
 /// The stream of the device that used this region last, so that the fill rarely has to wait for
 /// another stream.
 fn last_stream(state: &ArrayState, location: Location, region: &Region) -> Stream {
-    let device = &state.device_copy(location).device;
+    let device = &*state.device_copy(location).device;
     let mut last = None;
     let is_on_device =
         |mark: Mark| state.stream(mark.stream).is_some_and(|stream| stream.device_ref() == device);

@@ -55,6 +55,9 @@ pub(crate) struct WatchCore {
     news: EventCount,
 }
 
+// As of `Storage`: a panic leaves it usable.
+impl std::panic::RefUnwindSafe for WatchCore {}
+
 /// The states of an array, from the one to be taken to the newest complete one.
 #[derive(Default)]
 struct States {

@@ -17,9 +17,15 @@ fn the_time_between_two_events_needs_timing_in_both() {
     let [untimed, other] =
         [(); 2].map(|()| stream.record(EventTiming::Disabled).expect("an event"));
     other.synchronize().expect("alive");
-    for (event, earlier) in [(&timed, &untimed), (&untimed, &timed), (&other, &untimed)] {
+    let (first, second) = ("the earlier event was recorded", "the later event was recorded");
+    for (event, earlier, expected) in [
+        (&timed, &untimed, &[first][..]),
+        (&untimed, &timed, &[second]),
+        (&other, &untimed, &[first, second]),
+    ] {
         let refused = event.elapsed_since(&**earlier).expect_err("one has no timing").to_string();
-        assert!(refused.contains("both events must be recorded with timing"), "{refused}");
+        let named = [first, second].map(|text| refused.contains(&format!("{text} without timing")));
+        assert_eq!(named, [first, second].map(|text| expected.contains(&text)), "{refused}");
     }
     later.elapsed_since(&*timed).expect("both have timing and are complete");
 }

@@ -173,6 +173,8 @@ fn a_path_that_is_not_utf_8_is_said_and_names_no_other_file() {
 fn what_cannot_be_written_is_said_and_stops_nothing() {
     for (value, message) in [
         ("xml:a", "\"xml:a\" is none of `summary`"),
+        ("json:a,b.json", "\"b.json\" is none of `summary`"),
+        ("json:a,html:./a", "`json:a` and `html:./a` write one file; give each its own path"),
         ("contents,gpu-times", "is ignored: it asks for no report; add `summary`"),
         ("json:/no/such/folder/a.json", "/no/such/folder/a.json: "),
     ] {

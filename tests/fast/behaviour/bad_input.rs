@@ -226,6 +226,71 @@ fn more_than_63_devices_for_one_array() -> Result<()> {
     Ok(())
 }
 
+/// How an array of 100 rows is used on a device, and how much each use adds to its sum.
+type Use = fn(&mut SmartArray<f32, Ix2>, usize, &Device) -> Result<()>;
+
+const USES: [(&str, usize, Use); 4] = [
+    ("read", 0, |array, _, device| array.gpu_on(&device.stream()).map(drop)),
+    ("prefetched in part", 0, |array, row, device| {
+        array.slice(s![row, ..]).prefetch(&device.stream())
+    }),
+    ("changed", 100, |array, _, device| {
+        add_one().launch_on(&device.stream(), Grid::cover(100), (array,))
+    }),
+    ("changed in a row", 1, |array, row, device| {
+        let mut row = array.slice_mut(s![row, ..]);
+        add_one().launch_on(&device.stream(), Grid::cover(1), (&mut row,))
+    }),
+];
+
+fn add_one() -> Kernel<(InOut<f32>,)> {
+    Kernel::<(InOut<f32>,)>::new("add_one").host(|_, (xs,)| xs.iter_mut().for_each(|x| *x += 1.0))
+}
+
+/// What only a device that was dropped has is copied to the host first. An array that was used on
+/// the same devices keeps none of them.
+#[test]
+fn devices_that_were_dropped_give_way_to_others() -> Result<()> {
+    for (how, added, each) in USES {
+        let [mut array, mut other] = [(); 2].map(|()| SmartArray::<f32, Ix2>::ones((100, 1)));
+        let devices: Vec<Device> = (0..63).map(|_| lab()).collect();
+        for (row, device) in devices.iter().enumerate() {
+            each(&mut array, row, device)?;
+            each(&mut other, row, device)?;
+        }
+        drop(devices);
+        for row in 63..80 {
+            each(&mut array, row, &lab())?;
+        }
+        assert_eq!(array.host()?.sum(), (100 + 80 * added) as f32, "{how}");
+        each(&mut other, 63, &lab())?;
+        assert_eq!(other.host()?.sum(), (100 + 64 * added) as f32, "{how}");
+    }
+    Ok(())
+}
+
+/// A stream keeps its device open, and so does an event.
+#[test]
+fn devices_with_a_stream_or_an_event_do_not_give_way() -> Result<()> {
+    let mut array = SmartArray::<f32, Ix2>::ones((100, 1));
+    let devices = (0..63).map(|_| lab());
+    let mut streams = devices.map(|device| device.new_stream()).collect::<Result<Vec<_>>>()?;
+    for stream in &streams {
+        add_one().launch_on(stream, Grid::cover(100), (&mut array,))?;
+    }
+    let newest = streams.pop().map(|stream| stream.record()).transpose()?;
+    let refused = |array: &SmartArray<f32, Ix2>| {
+        let refused = array.prefetch(&lab().stream()).expect_err("63 devices are open");
+        assert!(matches!(refused, Error::TooManyDevices { .. }), "{refused:?}");
+    };
+    refused(&array);
+    drop(newest);
+    streams.remove(0).synchronize()?;
+    array.prefetch(&lab().stream())?;
+    assert_eq!(array.host()?.sum(), 6400.0);
+    Ok(())
+}
+
 /// This variable is set in a process that a parent test has started to run one test.
 const CHILD: &str = "RESIDENT_TEST_CHILD";
 

@@ -278,7 +278,15 @@ fn events_measure_modelled_time_over_a_link() {
     let start = stream.record().unwrap();
     array.prefetch(&stream).unwrap();
     let end = stream.record().unwrap();
-    assert!(end.elapsed_since(&start).is_err(), "neither is complete");
+    let neither = end.elapsed_since(&start).expect_err("neither is complete").to_string();
+    let between = format!("timing from {start} to {end}");
+    let words = "the earlier event is not complete and the later event is not complete";
+    assert!(neither.contains(&between) && neither.contains(words), "{neither}");
+    start.synchronize().unwrap();
+    let later = end.elapsed_since(&start).expect_err("one is not complete").to_string();
+    assert!(later.contains("(the later event is not complete; wait for it"), "{later}");
+    let earlier = start.elapsed_since(&end).expect_err("one is not complete").to_string();
+    assert!(earlier.contains("(the earlier event is not complete; wait for it"), "{earlier}");
     end.synchronize().unwrap();
     assert_eq!(end.elapsed_since(&start).unwrap(), Duration::from_micros(105));
     assert_eq!(start.elapsed_since(&end).unwrap(), Duration::ZERO);

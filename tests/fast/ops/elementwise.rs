@@ -1,6 +1,6 @@
 //! Operations on corresponding elements give what ndarray gives, and touch nothing beside.
 
-use ndarray::{ArrayD, IxDyn, Zip, s};
+use ndarray::{ArrayD, IxDyn, Zip, arr2, s};
 use resident::ops::{self, Arithmetic, Number, Right, Unary};
 use resident::{Device, Result, SmartArray};
 
@@ -161,7 +161,7 @@ fn scaled_add_clamp_and_select() {
 #[test]
 fn select_takes_each_element_by_its_mask() -> Result<()> {
     for (_, _here) in devices() {
-        let mask = SmartArray::from(ndarray::arr2(&[[0_u8, 1, 2], [255, 0, 0]]));
+        let mask = SmartArray::from(arr2(&[[0_u8, 1, 2], [255, 0, 0]]));
         let (a, b) = (SmartArray::from([1_u64, 2, 3]), SmartArray::full((2, 1), 9_u64));
         let mut c = SmartArray::<u64, _>::uninit((2, 3));
         ops::select(&mask, &a, &b, &mut c)?;
@@ -376,6 +376,40 @@ fn nan_stays_in_clamp() -> Result<()> {
         assert!(found[0].is_nan() && found[1..] == [1.0, -1.0], "{found:?}");
         ops::clamp(&SmartArray::from([3.0_f32, 9.0, -9.0]), 5.0, 1.0, &mut out)?;
         assert_eq!(out.to_vec()?, [1.0; 3], "as NumPy's clip");
+    }
+    Ok(())
+}
+
+/// Of the parts of arrays too, whose other elements stay.
+fn nan_bounds_of<T: Arithmetic + Into<f64>>(of: fn(f32) -> T) -> Result<()> {
+    let table = |[a, b, c, d, e, f]: [f32; 6]| {
+        SmartArray::from(arr2(&[[a, b, c], [d, e, f]].map(|row| row.map(of))))
+    };
+    let a = table([0.5, f32::NEG_INFINITY, 0.0, f32::NAN, f32::INFINITY, -0.0]);
+    let (nan, one) = (of(f32::NAN), of(1.0));
+    for (low, high) in [(nan, one), (one, nan), (nan, nan)] {
+        let mut out = table([7.0; 6]);
+        ops::clamp(&a.slice(s![.., ..2]), low, high, &mut out.slice_mut(s![.., ..2]))?;
+        let found: Vec<f64> = out.to_vec()?.into_iter().map(Into::into).collect();
+        assert!([0, 1, 3, 4].into_iter().all(|at| found[at].is_nan()), "{found:?}");
+        assert_eq!([found[2], found[5]], [7.0; 2]);
+    }
+    let mut out = table([7.0; 6]);
+    ops::clamp(&a, of(-1.0), one, &mut out)?;
+    let found: Vec<f64> = out.to_vec()?.into_iter().map(Into::into).collect();
+    assert!(found[3].is_nan(), "{found:?}");
+    assert_eq!([found[0], found[1], found[2], found[4]], [0.5, -1.0, 0.0, 1.0]);
+    assert!(found[5] == 0.0 && found[5].is_sign_negative());
+    Ok(())
+}
+
+#[test]
+fn nan_bounds_of_clamp_give_nan() -> Result<()> {
+    for (_, _here) in devices() {
+        nan_bounds_of::<f32>(|x| x)?;
+        nan_bounds_of::<f64>(f64::from)?;
+        nan_bounds_of(half::f16::from_f32)?;
+        nan_bounds_of(half::bf16::from_f32)?;
     }
     Ok(())
 }

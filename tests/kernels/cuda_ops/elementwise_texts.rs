@@ -9,6 +9,7 @@ use ndarray::{ArrayD, Ix2, IxDyn, Zip, arr2, s};
 use resident::ops::{Arithmetic, Elementwise};
 use resident::{Device, DeviceArray, Emulation, Error, In, InOut, Out, Result, SmartArray};
 
+use crate::half_floats::{BF16, F16, integers};
 use crate::part::{Part, Random, Sample, on_device};
 use crate::{PARALLEL_LEN_MIN, compiling, devices, rust, sample};
 
@@ -341,6 +342,36 @@ fn loops_without_an_end_end() -> Result<()> {
     Ok(())
 }
 
+/// What a text computes in `double` is rounded once to types of two bytes; integers that are stored
+/// in shorter ones keep their lowest bits.
+#[test]
+fn numbers_become_those_of_the_outputs() -> Result<()> {
+    let device = compiling();
+    let _here = device.enter();
+    let operation = Elementwise::<(In<f64>, In<i64>, Out<f16>, Out<bf16>, Out<i64>, Out<u8>)>::new(
+        "store",
+        "h = x; b = n; least = -9223372036854775808 + (n == 1); low = n",
+        ["x", "n", "h", "b", "least", "low"],
+    );
+    let (doubles, mut h) = (F16.floats(), SmartArray::<f16, _>::uninit(F16.floats().len()));
+    let whole: Vec<i64> = integers().into_iter().map(|n| n as i64).collect();
+    let whole: Vec<i64> = whole.iter().copied().cycle().take(doubles.len()).collect();
+    let mut b = SmartArray::<bf16, _>::uninit(whole.len());
+    let mut least = SmartArray::<i64, _>::uninit(whole.len());
+    let mut low = SmartArray::<u8, _>::uninit(whole.len());
+    let (x, n) = (SmartArray::from(doubles.clone()), SmartArray::from(whole.clone()));
+    operation.apply((&x, &n, &mut h, &mut b, &mut least, &mut low))?;
+    for (x, h) in doubles.iter().zip(h.to_vec()?) {
+        assert_eq!(h.to_bits(), F16.nearest_to_float(*x), "{x}");
+    }
+    let stored = b.to_vec()?.into_iter().zip(least.to_vec()?).zip(low.to_vec()?);
+    for (n, ((b, least), low)) in whole.iter().zip(stored) {
+        assert_eq!(b.to_bits(), BF16.nearest(*n < 0, n.unsigned_abs(), 0), "{n}");
+        assert_eq!((least, low), (i64::MIN + i64::from(*n == 1), *n as u8));
+    }
+    Ok(())
+}
+
 #[test]
 fn texts_and_names_that_cannot_be_used() -> Result<()> {
     let _here = rust().enter();
@@ -368,6 +399,15 @@ fn texts_and_names_that_cannot_be_used() -> Result<()> {
             assert!(file.ends_with("elementwise_texts.rs"), "{file}");
         }
     }
+    let to_integers =
+        Elementwise::<(In<f32>, Out<i32>)>::new("round", "n = 10 * x", ["x", "n"]).host(|_| ());
+    let mut n = SmartArray::full(3, 5);
+    let Err(Error::Compile { log, .. }) = to_integers.apply((&x, &mut n)) else {
+        panic!("a float is truncated")
+    };
+    assert!(log.contains("at `n`: the elements of this output are `int`"), "{log}");
+    assert!(log.contains("`(int)(..)` truncates"), "{log}");
+    assert_eq!(n.to_vec()?, [5; 3]);
     let only_read = Elementwise::<(In<f32>,)>::new("read", "float z = x", ["x"]);
     let Err(Error::Compile { log, .. }) = only_read.apply((&x,)) else { panic!("accepted") };
     assert!(log.contains("no parameter is written"), "{log}");

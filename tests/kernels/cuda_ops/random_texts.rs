@@ -379,8 +379,14 @@ fn check(case: u64, devices: &[Device]) -> Result<()> {
     let mut random = Random::new(1000 + case);
     let expressions: Vec<Expression> = (0..7).map(|_| Expression::random(4, &mut random)).collect();
     let names = ["rk", "rn", "ru", "rl", "rq", "rf", "rd"];
-    let lines = names.iter().zip(&expressions);
-    let lines: Vec<String> = lines.map(|(name, it)| format!("{name} = {}", it.text)).collect();
+    let lines = names.iter().zip(&expressions).zip(&TYPES[1..]);
+    // Integers are stored of floats only if the text converts them.
+    let value = |it: &Expression, to: &str| match it.example.is_float() {
+        true => format!("({to})({})", it.text),
+        false => it.text.clone(),
+    };
+    let lines: Vec<String> =
+        lines.map(|((name, it), to)| format!("{name} = {}", value(it, to))).collect();
     let text = lines.join(";\n");
     let operation =
         Elementwise::<Signature>::new("random", text.clone(), NAMES.into_iter().chain(names));

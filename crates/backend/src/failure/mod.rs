@@ -7,6 +7,7 @@
 //! `storage::forget_failures`.
 
 mod inquiry;
+mod no_time;
 mod table;
 
 use std::fmt;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use crate::Address;
 use crate::call_site::CallSite;
 pub use inquiry::{InquiriesBefore, Inquiry};
+pub use no_time::NoTime;
 pub use table::kept;
 pub use table::record_stream_death;
 pub use table::{
@@ -36,7 +38,7 @@ pub enum BackendErrorKind {
     DeviceLost,
     /// This process is a forked child of the one that opened the device: see `fork`.
     Forked,
-    /// The event was recorded without a time stamp, or has not completed.
+    /// There is no time between two events: see [`NoTime`], or their clocks differ.
     NoTiming,
     /// The driver refused a later one of several calls for one operation. The earlier ones have
     /// ended, and have written this number of bytes of the operation's destination.
@@ -84,7 +86,7 @@ impl fmt::Display for BackendError {
             BackendErrorKind::Injected => write!(f, "a fault injected by the emulation")?,
             BackendErrorKind::DeviceLost => write!(f, "the device is lost")?,
             BackendErrorKind::Forked => write!(f, "refused")?,
-            BackendErrorKind::NoTiming => write!(f, "the event carries no time")?,
+            BackendErrorKind::NoTiming => write!(f, "there is no time between the events")?,
             BackendErrorKind::Partial { .. } => return f.write_str(&self.detail),
             BackendErrorKind::Driver { code } => write!(f, "driver error {code}")?,
         }

@@ -6,7 +6,7 @@ use crate::capture_mode::Relaxed;
 use crate::context::Context;
 use crate::driver::{Driver, EventHandle, StreamHandle, status};
 use resident_backend::sync::{BackendGuard, BackendLock};
-use resident_backend::{BackendError, BackendErrorKind, EventTiming};
+use resident_backend::{BackendError, EventTiming};
 
 /// Unused events of one device.
 #[derive(Debug)]
@@ -147,7 +147,9 @@ impl DriverEvent {
         let context = &self.pool.context;
         let other = &earlier.pool.context;
         if (context.kind(), context.ordinal()) != (other.kind(), other.ordinal()) {
-            return Err(no_timing("the two events are of two GPUs, whose clocks differ"));
+            return Err(BackendError::no_timing(
+                "the two events are of two GPUs, whose clocks differ",
+            ));
         }
         context.make_current()?;
         let mut milliseconds = 0.0;
@@ -162,13 +164,5 @@ impl DriverEvent {
     /// Whether the event belongs to this driver.
     pub(super) fn is_of(&self, driver: &Driver) -> bool {
         std::ptr::eq(self.pool.context.driver(), driver)
-    }
-}
-
-pub(super) fn no_timing(detail: &str) -> BackendError {
-    BackendError {
-        kind: BackendErrorKind::NoTiming,
-        call: "elapsed_since",
-        detail: detail.to_owned(),
     }
 }

@@ -4,14 +4,24 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::driver_event::{DriverEvent, no_timing};
+use super::driver_event::DriverEvent;
 use super::gpu_stream::GpuStream;
-use resident_backend::{BackendError, Position, RawEvent, StreamId};
+use resident_backend::{BackendError, NoTime, Position, RawEvent, StreamId};
 
 pub(super) struct GpuEvent {
     pub(super) stream: Arc<GpuStream>,
     pub(super) position: Position,
     pub(super) event: Arc<DriverEvent>,
+}
+
+impl GpuEvent {
+    /// Whether the event has a time. The error is the driver's.
+    fn check_time(&self) -> Result<Result<(), NoTime>, BackendError> {
+        if !self.event.has_timing() {
+            return Ok(Err(NoTime::NotTaken));
+        }
+        Ok(if self.is_complete()? { Ok(()) } else { Err(NoTime::NotComplete) })
+    }
 }
 
 impl RawEvent for GpuEvent {
@@ -33,12 +43,9 @@ impl RawEvent for GpuEvent {
 
     fn elapsed_since(&self, earlier: &dyn RawEvent) -> Result<Duration, BackendError> {
         let Some(earlier) = earlier.downcast_ref::<Self>() else {
-            return Err(no_timing("the two events are timed by different clocks"));
+            return Err(BackendError::different_clocks());
         };
-        let have_timing = self.event.has_timing() && earlier.event.has_timing();
-        if !(have_timing && self.is_complete()? && earlier.is_complete()?) {
-            return Err(no_timing("both events must be recorded with timing, and be complete"));
-        }
+        NoTime::or_both(earlier.check_time()?, self.check_time()?)?;
         let milliseconds = self.event.milliseconds_since(&earlier.event)?;
         Ok(Duration::from_secs_f64(f64::from(milliseconds.max(0.0)) / 1e3))
     }

@@ -24,4 +24,5 @@ mod parts;
 mod promises;
 mod reused_memory;
 mod streams;
+mod unwinding;
 mod where_newest;
