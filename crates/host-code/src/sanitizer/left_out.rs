@@ -149,6 +149,7 @@ fn remove(runs: &mut BTreeMap<usize, Run>, range: &Range<usize>) {
 }
 
 #[cfg(test)]
+#[allow(clippy::single_range_in_vec_init, reason = "lists of one range")]
 mod tests {
     use std::ops::Range;
 
