@@ -2,8 +2,8 @@
 //! an ndarray plus a copy on each device that uses it. [`Kernel`]s declare which arguments they
 //! read and which they write. The library copies only out-of-date regions, only when they are
 //! needed, and orders work across [`Stream`]s by the memory it touches. Every transfer is
-//! attributed to the source line that triggered it. Safe code cannot cause data races, read
-//! uninitialised elements, or silently lose an update.
+//! attributed to the source line that triggered it. Safe code cannot cause data races, silently
+//! lose an update, or read elements that were never written; [`Out`] says what bodies leave out.
 //!
 //! ```
 //! use resident::ndarray::{Array2, Ix2, s};

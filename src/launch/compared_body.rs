@@ -111,6 +111,10 @@ unsafe impl KernelBody for ComparedBody {
         self.body.tracks_contents()
     }
 
+    fn may_leave_out(&self) -> bool {
+        self.body.may_leave_out()
+    }
+
     unsafe fn run(&self, grid: Grid, words: &[u64], pointers: &[*mut u8]) {
         // SAFETY: the caller passes the pointers of the launch for which this was made.
         let contents = |argument: &ComparedArgument| unsafe { argument.contents(pointers) };

@@ -7,11 +7,21 @@ use super::signature::Signature;
 use resident_backend::grid::Grid;
 use resident_backend::scope::{self, BodyScope};
 use resident_backend::thread_pools::in_own_pool;
-use resident_backend::{KernelBody, rust_body};
+use resident_backend::{KernelBody, rust_body, rust_body_that_may_leave_out};
+
+/// Whose the closure of a body is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Author {
+    /// The program: the closure may leave elements of an output as they are.
+    Program,
+    /// This library: the closure writes every element of its outputs.
+    Library,
+}
 
 /// A closure as the body of a kernel with signature `S`.
 pub(super) fn host_body<S: Signature>(
     name: Arc<str>,
+    author: Author,
     run: impl for<'a> Fn(Grid, S::Host<'a>) + Send + Sync + 'static,
 ) -> Arc<dyn KernelBody> {
     let unpacked = move |grid: Grid, words: &[u64], pointers: &[*mut u8]| {
@@ -23,8 +33,8 @@ pub(super) fn host_body<S: Signature>(
             let arguments = unsafe { S::unpack(&mut unpacker) };
             run(grid, arguments);
         };
-        if !scope::is_in_body() {
-            // `Kernel::call`, on the thread of the program.
+        if author == Author::Library || !scope::is_in_body() {
+            // It uses no pool of the program, or is called by `Kernel::call`, on its thread.
             return body();
         }
         in_own_pool(|| {
@@ -32,10 +42,14 @@ pub(super) fn host_body<S: Signature>(
             body();
         });
     };
-    // SAFETY: `unpacked` unpacks the words with the same signature with which `Kernel` packed them.
-    // The closure gets views of the declared elements only: shared views of elements that the
-    // kernel reads, exclusive views of elements that it writes.
-    unsafe { rust_body(name, unpacked) }
+    match author {
+        // SAFETY: `unpacked` unpacks the words with the same signature with which `Kernel` packed
+        // them. The closure gets views of the declared elements only: shared views of elements that
+        // the kernel reads, exclusive views of elements that it writes.
+        Author::Program => unsafe { rust_body_that_may_leave_out(name, unpacked) },
+        // SAFETY: as above.
+        Author::Library => unsafe { rust_body(name, unpacked) },
+    }
 }
 
 /// The pointers of one launch, which another thread may use while the one that has them waits.

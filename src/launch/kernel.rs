@@ -1,5 +1,7 @@
 //! A kernel: a name, a signature, requirements, and bodies.
 
+mod errors;
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -7,19 +9,17 @@ use super::arguments::Arguments;
 use super::arguments::bound::BoundArgument;
 use super::compare_bodies::{Bodies, Difference};
 use super::device_code::DeviceCode;
-use super::host_body::host_body;
+use super::host_body::{Author, host_body};
 use super::signature::Signature;
 use super::source::GpuSource;
 use super::submit::Launch;
-use crate::device::{self, Device, Stream};
-use crate::error::{AtCall, CalledAt, Error, Result};
+use crate::device::{Device, Stream};
+use crate::error::{AtCall, Result};
 use resident_backend::call_site::{CallSite, call_site};
 use resident_backend::grid::{Grid, GridLimits};
-use resident_backend::{
-    BodyKind, KernelAttributes, KernelBody, KernelCode, LoadError, Program, sync,
-};
+use resident_backend::{BodyKind, KernelAttributes, KernelBody, KernelCode, Program, sync};
 use resident_code::c_declaration;
-use resident_documents::{quoted, visible, visible_lines};
+use resident_documents::{quoted, visible};
 
 /// A function over arrays that runs on a device. Its type declares which arguments it reads and
 /// which it writes, so a launch uploads only bytes that are stale on the device and that the kernel
@@ -46,7 +46,7 @@ use resident_documents::{quoted, visible, visible_lines};
 ///   device's body: `cuda` on a GPU; `host`, else `cuda`, on the embedded device, which is made of
 ///   this process's memory and threads ([`Device::cpu`]).
 /// - [`call`](Self::call) runs that body on the calling thread, on the host's copies.
-/// - [`compare`](Self::compare) runs both bodies, on copies of the arguments.
+/// - [`compare`](Self::compare) runs the bodies of host and device, on copies of the arguments.
 ///
 /// Write the signature at `Kernel::<..>::new`, where closures infer their types. Cloning is cheap.
 pub struct Kernel<S: Signature> {
@@ -162,8 +162,25 @@ impl<S: Signature> Kernel<S> {
     /// ```
     #[must_use]
     pub fn host(self, run: impl for<'a> Fn(Grid, S::Host<'a>) + Send + Sync + 'static) -> Self {
+        self.with_host(Author::Program, run)
+    }
+
+    /// Sets a body of this library, which writes every element of its outputs.
+    pub(crate) fn own_host(
+        self,
+        run: impl for<'a> Fn(Grid, S::Host<'a>) + Send + Sync + 'static,
+    ) -> Self {
+        self.with_host(Author::Library, run)
+    }
+
+    fn with_host(
+        self,
+        author: Author,
+        run: impl for<'a> Fn(Grid, S::Host<'a>) + Send + Sync + 'static,
+    ) -> Self {
         self.with(|inner| {
-            inner.host = Some(KernelCode::Host(host_body::<S>(Arc::clone(&inner.shown), run)));
+            let body = host_body::<S>(Arc::clone(&inner.shown), author, run);
+            inner.host = Some(KernelCode::Host(body));
         })
     }
 
@@ -281,7 +298,8 @@ impl<S: Signature> Kernel<S> {
     /// For every launch that passes the requirements, on any grid, the code must comply with the
     /// signature: it reads only elements of `In` and `InOut` arrays, writes only elements of
     /// `InOut` and `Out` arrays, has no data races, terminates, and its parameters have the types
-    /// that the signature declares.
+    /// that the signature declares. What it does not write of an `Out` array has whatever the
+    /// memory held, which may be contents of another array.
     ///
     /// Launches of one kernel may run at the same time, on several streams. All launches on a
     /// device share the variables of the module (`__device__`, `__constant__`, `__managed__`, see
@@ -586,8 +604,12 @@ impl<S: Signature> Kernel<S> {
         c_declaration::declaration(entry.unwrap_or(&self.inner.shown), &S::compiled())
     }
 
-    /// Runs the host body and the device's body, each on its own copies of the arguments, waits for
-    /// both, and returns the first element at which their results differ by more than `tolerance`.
+    /// Runs the [`host`](Self::host) body and the device's body, each on its own copies of the
+    /// arguments, waits for both, and returns the first element at which their results differ by
+    /// more than `tolerance`. The device's body is the [`cuda`](Self::cuda) body, or on AMD GPUs
+    /// the [`hip`](Self::hip) body if there is one. The embedded device compiles CUDA C for the
+    /// host, so a body is never compared with itself, whatever the device prefers.
+    ///
     /// The tolerance is absolute for values up to 1, and relative to the larger value above 1.
     /// Elements that do not consist of floats or integers differ if any bit differs. Two NaNs are
     /// equal. The contents and the residency of the arguments do not change.
@@ -596,20 +618,33 @@ impl<S: Signature> Kernel<S> {
     /// difference.
     ///
     /// ```
-    /// use resident::{Device, Grid, InOut, Kernel, SmartArray};
+    /// use resident::{Device, Error, Grid, InOut, Kernel, SmartArray};
     ///
     /// let square = Kernel::<(InOut<f32>,)>::new("square")
+    ///     .require("a thread for each element", |grid, (x,)| {
+    ///         grid.blocks().count() == 1 && grid.threads().count() == x.len() as u64
+    ///     })
     ///     .host(|_grid, (x,)| x.iter_mut().for_each(|x| *x *= *x));
+    /// let source = r#"
+    ///     extern "C" __global__ void square(float *x) { x[threadIdx.x] *= x[threadIdx.x]; }
+    /// "#;
+    /// // SAFETY: the block has as many threads as there are elements.
+    /// let square = unsafe { square.cuda(source) };
     /// let mut x = SmartArray::from(vec![1.0_f32, 2.0, 3.0]);
-    /// assert_eq!(square.compare(&Device::cpu(), Grid::cover(3), (&mut x,), 1e-6)?, None);
+    /// match square.compare(&Device::cpu(), Grid::new(1, 3), (&mut x,), 1e-6) {
+    ///     Err(Error::Compile { log, .. }) => println!("{log}"),         // no C++ compiler
+    ///     compared => assert_eq!(compared?, None),
+    /// }
     /// assert_eq!(x.host()?.to_vec(), [1.0, 2.0, 3.0]);
     /// # Ok::<(), resident::Error>(())
     /// ```
     ///
     /// # Errors
     ///
-    /// As [`launch_on`](Self::launch_on) and [`call`](Self::call); [`Lost`](crate::Error::Lost) if
-    /// the device's body fails.
+    /// As [`launch_on`](Self::launch_on) and [`call`](Self::call);
+    /// [`NoKernelBody`](crate::Error::NoKernelBody) if the kernel has only one of the two bodies,
+    /// with the method that adds the other; [`Lost`](crate::Error::Lost) if the device's body
+    /// fails.
     ///
     /// # Panics
     ///
@@ -626,10 +661,10 @@ impl<S: Signature> Kernel<S> {
         arguments
             .with_bound(|bound| {
                 self.check(&grid, bound)?;
-                let (code, host_body) = self.host_body()?;
+                let (code, host_body) = self.body_in_rust()?;
                 let (title, brief_len_max) = (&self.inner.title, 0);
                 let host = Launch { code, title, grid: &grid, bound, site, brief_len_max };
-                let code = self.loaded_on(device)?;
+                let code = self.compiled_on(device)?;
                 let grid = &self.fitted(code, grid, device.grid_limits(), bound)?;
                 let on_device = Launch { code, grid, ..host };
                 let name = &self.inner.shown;
@@ -657,29 +692,40 @@ impl<S: Signature> Kernel<S> {
 
     #[inline]
     fn loaded_on(&self, device: &Device) -> Result<&KernelCode> {
-        let (kind, Inner { host, cuda, hip, .. }) = (device.body_kind(), &*self.inner);
-        let code = match (kind, hip, host) {
-            (BodyKind::Cuda, ..) => cuda.as_ref(),
-            (BodyKind::Hip, Some(hip), _) => Some(hip),
-            (BodyKind::Host, _, Some(host)) => return Ok(host),
-            _ => cuda.as_ref(),
-        };
-        match (code, host) {
-            (Some(code), _) => code.on(device).map_err(|fault| self.not_loaded(device, fault)),
-            (None, Some(host)) if kind == BodyKind::HostFromCuda => Ok(host),
-            _ => Err(self.no_body(device)),
+        let (kind, Inner { host, cuda, .. }) = (device.body_kind(), &*self.inner);
+        match host {
+            Some(host) if kind == BodyKind::Host => Ok(host),
+            Some(host) if kind == BodyKind::HostFromCuda && cuda.is_none() => Ok(host),
+            _ => self.compiled_on(device),
+        }
+    }
+
+    /// The device body, compiled for the device: for the host on the embedded device.
+    fn compiled_on(&self, device: &Device) -> Result<&KernelCode> {
+        let Inner { cuda, hip, .. } = &*self.inner;
+        let hip = hip.as_ref().filter(|_| device.body_kind() == BodyKind::Hip);
+        match hip.or(cuda.as_ref()) {
+            Some(code) => code.on(device).map_err(|fault| self.not_loaded(device, fault)),
+            None => Err(self.no_body(device)),
+        }
+    }
+
+    fn body_in_rust(&self) -> Result<(&KernelCode, &dyn KernelBody)> {
+        match &self.inner.host {
+            Some(code @ KernelCode::Host(body)) => Ok((code, &**body)),
+            _ => Err(self.no_body_for(String::from("the host"), "`.host(..)`")),
         }
     }
 
     /// The body that runs on the host: the one in Rust, or CUDA C compiled for the host.
     fn host_body(&self) -> Result<(&KernelCode, &dyn KernelBody)> {
-        let code = match &self.inner.host {
-            Some(code) => code,
-            None => self.loaded_on(&Device::cpu())?,
-        };
-        match code {
-            KernelCode::Host(body) => Ok((code, &**body)),
-            KernelCode::Loaded(_) => Err(self.no_body(&Device::cpu())),
+        match (&self.inner.host, &self.inner.cuda) {
+            (None, Some(_)) => match self.compiled_on(&Device::cpu())? {
+                code @ KernelCode::Host(body) => Ok((code, &**body)),
+                KernelCode::Loaded(_) => Err(self.no_body(&Device::cpu())),
+            },
+            (None, None) => Err(self.no_body(&Device::cpu())),
+            _ => self.body_in_rust(),
         }
     }
 
@@ -698,64 +744,6 @@ impl<S: Signature> Kernel<S> {
             return Ok(());
         }
         super::flat::check(&self.inner.shown, bound, S::layouts)
-    }
-
-    #[cold]
-    fn not_met(&self, requirement: &str, bound: &[BoundArgument<'_>]) -> Error {
-        let arguments: Vec<String> = bound.iter().map(BoundArgument::describe).collect();
-        Error::Requirement {
-            call: CalledAt::UNKNOWN,
-            kernel: self.quoted(),
-            requirement: visible(requirement),
-            arguments: arguments.join(", "),
-        }
-    }
-
-    #[cold]
-    fn bad_grid(&self, grid: Grid, fault: &str) -> Error {
-        let (blocks, threads) = (grid.blocks(), grid.threads());
-        Error::Grid {
-            call: CalledAt::UNKNOWN,
-            kernel: self.quoted(),
-            grid: format!(
-                "{}x{}x{} blocks of {}x{}x{} threads",
-                blocks.x, blocks.y, blocks.z, threads.x, threads.y, threads.z
-            ),
-            fault: String::from(fault),
-        }
-    }
-
-    #[cold]
-    fn no_body(&self, device: &Device) -> Error {
-        let method = match device.body_kind() {
-            BodyKind::Host | BodyKind::HostFromCuda => "`.host(..)` or `.cuda(..)`",
-            BodyKind::Cuda => "`.cuda(..)`",
-            BodyKind::Hip => "`.cuda(..)` or `.hip(..)`",
-        };
-        Error::NoKernelBody {
-            call: CalledAt::UNKNOWN,
-            kernel: self.quoted(),
-            device: device.name(),
-            method: String::from(method),
-        }
-    }
-
-    #[cold]
-    fn not_loaded(&self, device: &Device, fault: LoadError) -> Error {
-        match fault {
-            LoadError::Program(log) => Error::Compile {
-                call: CalledAt::UNKNOWN,
-                kernel: self.quoted(),
-                device: device.name(),
-                log: visible_lines(&log),
-            },
-            LoadError::Refused(error) => device::call_error(
-                device,
-                &self.inner.title,
-                &format!("loading {}", self.inner.title),
-                &error,
-            ),
-        }
     }
 
     fn quoted(&self) -> String {

@@ -59,13 +59,18 @@ pub struct In<T, D = Flat>(PhantomData<fn() -> (T, D)>);
 pub struct InOut<T, D = Flat>(PhantomData<fn() -> (T, D)>);
 
 /// An array that the kernel overwrites without reading it, passed as `&mut array`. The array may be
-/// uninitialised. The launch uploads nothing; the device then has the newest contents. The body
-/// must write every element: those that it does not write have unspecified values; in debug builds
-/// they hold poison on every embedded device (see [`Emulation::poison`](crate::Emulation::poison)).
+/// uninitialised. The launch uploads nothing; the device then has the newest contents. Sized or
+/// flat, as for [`In`]: the host body gets an `ArrayViewMut` or `&mut [T]`.
+///
+/// The body must write every element. An `Out` counts as written once its kernel was launched. What
+/// a body in Rust leaves out has earlier contents of the same array, or zeros, never contents of
+/// another array. What CUDA C leaves out has whatever the memory held: that is for the author of
+/// the `unsafe { .cuda(..) }`. In debug builds both have poison on embedded devices (see
+/// [`Emulation::poison`](crate::Emulation::poison)).
+///
 /// A device that checks kernels ([`Emulation::sanitize`](crate::Emulation::sanitize)) knows which
 /// elements a body in CUDA C did not write: who reads them gets
 /// [`Uninitialised`](crate::Error::Uninitialised), the host too, until they are written.
-/// Sized or flat, as for [`In`]: the host body gets an `ArrayViewMut` or `&mut [T]`.
 ///
 /// ```
 /// use resident::{Device, Grid, Kernel, Out, SmartArray};

@@ -141,7 +141,7 @@ fn array_kernel<T: Arithmetic, U: Element>(
     let &Described { titles: [title, _], value, result } = described;
     cache::kernel(title, rank, || {
         let kernel = ArrayKernel::<T, U>::new(title)
-            .host(move |_, (a, b, out)| body(a, RightSide::Array(b), out));
+            .own_host(move |_, (a, b, out)| body(a, RightSide::Array(b), out));
         let parameters =
             [Parameter::In("x", T::C), Parameter::In("y", T::C), Parameter::Out(result)];
         // SAFETY: each thread reads and writes one element of each view, and `apply` passes views
@@ -158,7 +158,7 @@ fn number_kernel<T: Arithmetic, U: Element>(
     let &Described { titles: [title, name], value, result } = described;
     cache::kernel(name, rank, || {
         let kernel = NumberKernel::<T, U>::new(title)
-            .host(move |_, (b, a, out)| body(a, RightSide::Number(b), out));
+            .own_host(move |_, (b, a, out)| body(a, RightSide::Number(b), out));
         let parameters =
             [Parameter::Scalar("y", T::C), Parameter::In("x", T::C), Parameter::Out(result)];
         // SAFETY: as in `array_kernel`.

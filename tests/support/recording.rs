@@ -200,6 +200,10 @@ unsafe impl KernelBody for RecordedBody {
         Some(Arc::new(Self { folder, source, parameters: Arc::clone(&self.parameters), body }))
     }
 
+    fn may_leave_out(&self) -> bool {
+        self.body.may_leave_out()
+    }
+
     unsafe fn run(&self, grid: Grid, words: &[u64], pointers: &[*mut u8]) {
         let mut recorded = self.begin(grid, words, pointers);
         let mut arrays: Vec<&mut Array> = Vec::new();

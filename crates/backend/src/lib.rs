@@ -76,7 +76,7 @@ pub use kernel_attributes::KernelAttributes;
 pub use label::{AutomaticName, Label, LabelText, short_type};
 pub use program::{
     BodyKind, ElementLayout, KernelBody, KernelCode, LoadError, LoadedKernel, ModuleVariable,
-    ParameterLayout, Program, rust_body,
+    ParameterLayout, Program, rust_body, rust_body_that_may_leave_out,
 };
 pub use staged_bytes::{StagedBytes, StagingOwner};
 pub use task_waker::TaskWaker;
@@ -220,6 +220,9 @@ pub trait Backend: SourceDevice {
     /// The number by which other code finds the memory at an address that is allocated: a pointer
     /// to it where work runs in this process on this process's memory; 0 if there is no memory.
     fn external_address(&self, address: Address) -> u64;
+    /// Whether the memory at an address may hold bytes of an array that was freed, which a guard
+    /// must not show if nothing is written.
+    fn may_have_leftovers(&self, address: Address) -> bool;
     /// Allocates pinned host memory for an array, at least one byte, all zeros.
     fn allocate_pinned(
         &self,

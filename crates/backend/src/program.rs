@@ -122,6 +122,9 @@ pub unsafe trait KernelBody: Send + Sync + Debug {
     ) -> Option<Arc<dyn KernelBody>>;
     /// Whether the body itself keeps account of the elements that it leaves unwritten.
     fn tracks_contents(&self) -> bool;
+    /// Whether the body is safe code of the program, which may leave elements of an output as they
+    /// are. Then the device shows it no bytes of other arrays there.
+    fn may_leave_out(&self) -> bool;
     /// What the body needs, and the largest block that it allows.
     fn attributes(&self) -> KernelAttributes;
     /// # Safety
@@ -137,6 +140,7 @@ pub unsafe trait KernelBody: Send + Sync + Debug {
 /// A body in Rust: it needs nothing and allows all blocks.
 struct RustBody<F> {
     name: Arc<str>,
+    may_leave_out: bool,
     run: F,
 }
 
@@ -149,10 +153,22 @@ pub unsafe fn rust_body(
     name: Arc<str>,
     run: impl Fn(Grid, &[u64], &[*mut u8]) + Send + Sync + 'static,
 ) -> Arc<dyn KernelBody> {
-    Arc::new(RustBody { name, run })
+    Arc::new(RustBody { name, may_leave_out: false, run })
 }
 
-// SAFETY: the closure keeps to the contract (`rust_body`).
+/// As [`rust_body`], for a closure that may leave elements of its outputs as they are.
+///
+/// # Safety
+///
+/// As [`rust_body`].
+pub unsafe fn rust_body_that_may_leave_out(
+    name: Arc<str>,
+    run: impl Fn(Grid, &[u64], &[*mut u8]) + Send + Sync + 'static,
+) -> Arc<dyn KernelBody> {
+    Arc::new(RustBody { name, may_leave_out: true, run })
+}
+
+// SAFETY: the closure keeps to the contract (`rust_body`, `rust_body_that_may_leave_out`).
 unsafe impl<F: Fn(Grid, &[u64], &[*mut u8]) + Send + Sync> KernelBody for RustBody<F> {
     fn name(&self) -> &Arc<str> {
         &self.name
@@ -168,6 +184,10 @@ unsafe impl<F: Fn(Grid, &[u64], &[*mut u8]) + Send + Sync> KernelBody for RustBo
 
     fn tracks_contents(&self) -> bool {
         false
+    }
+
+    fn may_leave_out(&self) -> bool {
+        self.may_leave_out
     }
 
     fn attributes(&self) -> KernelAttributes {

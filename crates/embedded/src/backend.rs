@@ -222,6 +222,12 @@ impl Backend for EmbeddedDevice {
         })
     }
 
+    fn may_have_leftovers(&self, address: Address) -> bool {
+        // A forked child has a copy of the list of addresses, which another thread may have locked.
+        self.core.is_usable()
+            && self.core.memory.locate(address).is_some_and(|memory| memory.may_have_leftovers())
+    }
+
     fn allocate_pinned(
         &self,
         len_bytes: usize,

@@ -213,6 +213,11 @@ impl Backend for GpuDevice {
         address.0
     }
 
+    fn may_have_leftovers(&self, _address: Address) -> bool {
+        // The driver's pool does not say. All that runs on a GPU is `unsafe`, and should write all.
+        false
+    }
+
     fn allocate_pinned(
         &self,
         len_bytes: usize,

@@ -162,6 +162,11 @@ unsafe impl KernelBody for CompiledBody {
         self.findings.is_some()
     }
 
+    fn may_leave_out(&self) -> bool {
+        // The author of CUDA C vouches for what it leaves out (`Kernel::cuda`).
+        false
+    }
+
     unsafe fn run(&self, grid: Grid, words: &[u64], pointers: &[*mut u8]) {
         if let Err(text) = self.launch(grid, words, pointers) {
             // The launch fails as one whose body panics, without the panic hook's message.

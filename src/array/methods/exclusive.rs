@@ -34,7 +34,8 @@ macro_rules! exclusive_methods {
 
         /// The host's copy of this part, to overwrite. Downloads nothing, and marks the whole part
         /// as written, including elements that were lost. Write every element: the others have
-        /// unspecified values. Waits for queued work that uses the host's copy.
+        /// earlier contents of the same array, or zeros. Waits for queued work that uses the host's
+        /// copy.
         ///
         /// ```
         /// use resident::{Device, SmartArray};
@@ -128,7 +129,8 @@ macro_rules! exclusive_methods {
         /// Requests the copy of `stream`'s device, so that external work on that stream (launches
         /// and library calls made outside this crate) can overwrite it. Uploads nothing, and marks
         /// the whole part as written when the guard is created, including elements that were lost.
-        /// The work must write every element: the others have unspecified values. Order is as for
+        /// The work must write every element: the others have earlier contents of the same array,
+        /// or zeros; on a GPU they have whatever its memory held. Order is as for
         /// [`gpu_mut_on`](Self::gpu_mut_on).
         ///
         /// ```

@@ -151,7 +151,7 @@ fn among<T: Number>(
 fn kernel<T: Number>(best: Best, rank: usize) -> &'static BestKernel<T> {
     let [title, _] = best.names();
     cache::kernel(title, rank, || {
-        let kernel = BestKernel::<T>::new(title).host(move |_, (chunk, a, mut out)| {
+        let kernel = BestKernel::<T>::new(title).own_host(move |_, (chunk, a, mut out)| {
             let chunk = chunk as usize;
             in_groups(chunk, a, out.view_mut(), &|a, out| {
                 each_chunk(chunk, a, out, &|line| {
@@ -173,16 +173,17 @@ fn kernel<T: Number>(best: Best, rank: usize) -> &'static BestKernel<T> {
 fn among_kernel<T: Number>(best: Best, rank: usize) -> &'static AmongKernel<T> {
     let [title, name] = best.names();
     cache::kernel(name, rank, || {
-        let kernel = AmongKernel::<T>::new(title).host(move |_, (chunk, a, places, mut out)| {
-            let rows = Zip::from(out.rows_mut()).and(a.rows()).and(places.rows());
-            rows.for_each(|mut out, row, places| {
-                let chunks = places.axis_chunks_iter(Axis(0), chunk as usize);
-                out.iter_mut().zip(chunks).for_each(|(out, places)| {
-                    let line = places.iter().map(|place| (*place, row[*place as usize]));
-                    *out = host::best_of(line, &|x, y| best.is_better(x, y));
+        let kernel =
+            AmongKernel::<T>::new(title).own_host(move |_, (chunk, a, places, mut out)| {
+                let rows = Zip::from(out.rows_mut()).and(a.rows()).and(places.rows());
+                rows.for_each(|mut out, row, places| {
+                    let chunks = places.axis_chunks_iter(Axis(0), chunk as usize);
+                    out.iter_mut().zip(chunks).for_each(|(out, places)| {
+                        let line = places.iter().map(|place| (*place, row[*place as usize]));
+                        *out = host::best_of(line, &|x, y| best.is_better(x, y));
+                    });
                 });
             });
-        });
         // SAFETY: as in `reduce::kernel`; the places are those that the kernel before found in the
         // rows of `a`.
         unsafe { kernel.cuda(best.source::<T>("best_among", rank)) }

@@ -75,7 +75,8 @@ fn move_chosen<W: Word>(
 
 fn choose_kernel<W: Word>() -> &'static ChooseKernel<W> {
     cache::kernel("ops::compress", 0, || {
-        ChooseKernel::<W>::new("ops::compress").host(|_, (a, mask, out)| host::choose(a, mask, out))
+        ChooseKernel::<W>::new("ops::compress")
+            .own_host(|_, (a, mask, out)| host::choose(a, mask, out))
     })
 }
 
@@ -113,7 +114,7 @@ pub(super) fn unique<T: Number>(
 fn changes_kernel<T: Number>() -> &'static ChangesKernel<T> {
     cache::kernel("ops::unique", 1, || {
         let kernel =
-            ChangesKernel::<T>::new("ops::unique").host(|_, (a, mask)| host::changes(a, mask));
+            ChangesKernel::<T>::new("ops::unique").own_host(|_, (a, mask)| host::changes(a, mask));
         let declarations = source::declarations(1, T::C, T::C);
         let source = source::of_file(&[include_str!("kernel.cu")], "changes", &declarations);
         // SAFETY: both are lines of one length, and each thread writes one element.
@@ -151,7 +152,7 @@ pub(super) fn bincount<I: Index, C: Index>(
 fn overwriting_count_kernel<I: Index, C: Index>() -> &'static OverwritingCountKernel<I, C> {
     cache::kernel("ops::bincount", 0, || {
         OverwritingCountKernel::<I, C>::new("ops::bincount")
-            .host(|_, (index, counts)| host::count(index, counts))
+            .own_host(|_, (index, counts)| host::count(index, counts))
     })
 }
 

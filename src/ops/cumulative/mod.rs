@@ -112,7 +112,7 @@ fn launch<T: Number>(
 ) -> Result<()> {
     let rank = a.axes().shape().len();
     let kernel = cache::kernel("ops::cumulative_sum", rank, || {
-        let kernel = RunningKernel::<T>::new("ops::cumulative_sum").host(
+        let kernel = RunningKernel::<T>::new("ops::cumulative_sum").own_host(
             |_, (chunk, own, a, before, out)| {
                 let own = if own == 0 { Own::Excluded } else { Own::Included };
                 host::running_sums(chunk as usize, own, a, before, out);

@@ -52,7 +52,7 @@ pub(super) fn dot<T: Number>(
 
 fn kernel<T: Number>(rank: usize) -> &'static DotKernel<T> {
     cache::kernel("ops::dot", rank, || {
-        let kernel = DotKernel::<T>::new("ops::dot").host(|_, (chunk, a, b, out)| {
+        let kernel = DotKernel::<T>::new("ops::dot").own_host(|_, (chunk, a, b, out)| {
             host::dot(chunk as usize, a, b, out);
         });
         let declarations = source::declarations(rank, T::C, T::C);

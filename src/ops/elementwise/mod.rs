@@ -99,7 +99,7 @@ pub(super) fn scaled_add<T: Arithmetic>(
 
 fn scaled_kernel<T: Arithmetic>(rank: usize) -> &'static ScaledKernel<T> {
     cache::kernel("ops::scaled_add", rank, || {
-        let kernel = ScaledKernel::<T>::new("ops::scaled_add").host(|_, (alpha, x, y)| {
+        let kernel = ScaledKernel::<T>::new("ops::scaled_add").own_host(|_, (alpha, x, y)| {
             host::each_of_one(x, y, move |x, y| *y = y.plus_scaled(alpha, x));
         });
         let parameters =
@@ -160,7 +160,7 @@ pub(super) fn clamp<T: Arithmetic>(
 
 fn clamp_kernel<T: Arithmetic>(rank: usize) -> &'static ClampKernel<T> {
     cache::kernel("ops::clamp", rank, || {
-        let kernel = ClampKernel::<T>::new("ops::clamp").host(|_, (low, high, a, out)| {
+        let kernel = ClampKernel::<T>::new("ops::clamp").own_host(|_, (low, high, a, out)| {
             let is_nan = |bound: &T| bound.partial_cmp(bound).is_none();
             let nan = [low, high].into_iter().find(is_nan);
             host::each_of_one(a, out, move |a, out| {
@@ -203,7 +203,7 @@ pub(super) fn select<T: Arithmetic>(
 
 fn select_kernel<T: Word>(rank: usize) -> &'static ThreeKernel<T> {
     cache::kernel("ops::select", rank, || {
-        let kernel = ThreeKernel::<T>::new("ops::select").host(|_, (mask, a, b, out)| {
+        let kernel = ThreeKernel::<T>::new("ops::select").own_host(|_, (mask, a, b, out)| {
             host::each_of_three(mask, a, b, out, |mask, a, b, out| {
                 *out = if mask != 0 { a } else { b };
             });
@@ -277,7 +277,7 @@ pub(super) fn of_one<A: Element, U: Element>(
     align::in_any_order([out.axes_mut(), a.axes_mut()]);
     let rank = out.axes().shape().len();
     let kernel = cache::kernel(title, rank, || {
-        let kernel = OneKernel::<A, U>::new(title).host(move |_, (a, out)| body(a, out));
+        let kernel = OneKernel::<A, U>::new(title).own_host(move |_, (a, out)| body(a, out));
         let parameters = [Parameter::In("x", from), Parameter::Out(to)];
         // SAFETY: each thread reads and writes one element of each view, which have one shape and
         // this rank.

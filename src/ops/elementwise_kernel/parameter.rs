@@ -42,7 +42,7 @@ pub(crate) struct Declared {
 /// | `f32` | a value | `f32` | `2.0`, `&factor` |
 /// | `In<f32>` | a value | `f32` | `&array`, `&view` |
 /// | `InOut<f32>` | a variable with the element's value | `&mut f32` | `&mut array`, `&mut view` |
-/// | `Out<f32>` | a variable that is 0 at first | `&mut f32`, the old element | `&mut array` |
+/// | `Out<f32>` | a variable that is 0 at first | `&mut f32`, an earlier element or 0 | `&mut array` |
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a parameter of an `Elementwise` or a `Reduction`",
     note = "parameters are `f32`, `f64`, `i32`, `i64`, `u32`, `u64`, `u8`, `half`'s `f16` and \

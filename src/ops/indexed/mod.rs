@@ -167,7 +167,7 @@ pub(super) fn element_at<W: Word>(call: &Call<'_>, of: &Operand<'_, W>, number: 
 
 fn outcome_kernel<I: Index>() -> &'static OutcomeKernel<I> {
     cache::kernel("ops::gather outcome", 0, || {
-        OutcomeKernel::<I>::new("ops::gather").host(|_, (len, place, index)| {
+        OutcomeKernel::<I>::new("ops::gather").own_host(|_, (len, place, index)| {
             outcome::give(place, host::first_beyond(len, index).unwrap_or(u64::MAX));
         })
     })
@@ -175,7 +175,7 @@ fn outcome_kernel<I: Index>() -> &'static OutcomeKernel<I> {
 
 fn check_kernel<I: Index>(rank: usize) -> &'static CheckKernel<I> {
     cache::kernel("ops::gather check", rank, || {
-        let kernel = CheckKernel::<I>::new("ops::gather").host(|_, (len, index, mut first)| {
+        let kernel = CheckKernel::<I>::new("ops::gather").own_host(|_, (len, index, mut first)| {
             if let Some(number) = host::first_beyond(len, index) {
                 first.iter_mut().for_each(|first| *first = number.min(*first));
             }
@@ -189,7 +189,7 @@ fn check_kernel<I: Index>(rank: usize) -> &'static CheckKernel<I> {
 fn gather_kernel<W: Word>(ranks: Ranks) -> &'static GatherKernel<W> {
     cache::kernel("ops::gather", ranks.key(), || {
         let kernel = GatherKernel::<W>::new("ops::gather")
-            .host(|_, (a, index, out)| host::gather(a, index, out));
+            .own_host(|_, (a, index, out)| host::gather(a, index, out));
         // SAFETY: `expect_within` has checked the indices, which the borrow keeps as they are.
         unsafe { kernel.cuda(ranks.source("gather", W::C)) }
     })
@@ -198,7 +198,7 @@ fn gather_kernel<W: Word>(ranks: Ranks) -> &'static GatherKernel<W> {
 fn write_kernel<W: Word>() -> &'static WriteKernel<W> {
     cache::kernel("ops::scatter", 0, || {
         WriteKernel::<W>::new("ops::scatter")
-            .host(|_, (a, index, out)| host::scatter(a, index, out))
+            .own_host(|_, (a, index, out)| host::scatter(a, index, out))
     })
 }
 

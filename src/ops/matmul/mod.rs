@@ -91,7 +91,7 @@ fn as_tables<T: Number>(
 
 fn kernel<T: Number>() -> &'static MatmulKernel<T> {
     cache::kernel("ops::matmul", 2, || {
-        let kernel = MatmulKernel::<T>::new("ops::matmul").host(|_, (a, b, c)| {
+        let kernel = MatmulKernel::<T>::new("ops::matmul").own_host(|_, (a, b, c)| {
             let tables = (
                 a.into_dimensionality::<Ix2>(),
                 b.into_dimensionality::<Ix2>(),

@@ -53,8 +53,8 @@ fn kernel<T: Float>(distribution: Distribution, rank: usize) -> &'static RandomK
     cache::kernel(title, rank, || {
         let kernel = RandomKernel::<T>::new(title);
         let kernel = match distribution {
-            Distribution::Uniform => kernel.host(|_, (seed, out)| T::fill_uniform(seed, out)),
-            Distribution::Normal => kernel.host(|_, (seed, out)| {
+            Distribution::Uniform => kernel.own_host(|_, (seed, out)| T::fill_uniform(seed, out)),
+            Distribution::Normal => kernel.own_host(|_, (seed, out)| {
                 host::fill(out, &|number| [T::from_f64(host::normal(seed, number))]);
             }),
         };

@@ -23,7 +23,7 @@ fn divide<T: Number>(call: &Call<'_>, out: &mut OperandMut<'_, T>, count: usize)
     align::in_any_order([out.axes_mut()]);
     let rank = out.axes().shape().len();
     let kernel = cache::kernel("ops::mean", rank, || {
-        let kernel = DivideKernel::<T>::new("ops::mean").host(|_, (count, out)| {
+        let kernel = DivideKernel::<T>::new("ops::mean").own_host(|_, (count, out)| {
             let count = T::from_u64(count);
             each_alone(out, |out| *out = out.over(count));
         });
@@ -39,7 +39,7 @@ fn root<T: Number>(call: &Call<'_>, out: &mut OperandMut<'_, T>) -> Result<()> {
     align::in_any_order([out.axes_mut()]);
     let rank = out.axes().shape().len();
     let kernel = cache::kernel("ops::norm_l2 root", rank, || {
-        let kernel = RootKernel::<T>::new("ops::norm_l2").host(|_, (out,)| {
+        let kernel = RootKernel::<T>::new("ops::norm_l2").own_host(|_, (out,)| {
             each_alone(out, |out| *out = out.root());
         });
         // SAFETY: each thread reads and writes one element.

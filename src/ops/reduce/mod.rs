@@ -239,7 +239,7 @@ fn kernel<A: Number, T: Number, F: Fold<T> + 'static>(
     let (name, entry) =
         if cut.reducer == Reducer::Thread { (by_thread, "by_thread") } else { (title, "by_block") };
     cache::kernel(name, rank, || {
-        let kernel = ReduceKernel::<A, T>::new(title).host(move |_, (chunk, a, out)| {
+        let kernel = ReduceKernel::<A, T>::new(title).own_host(move |_, (chunk, a, out)| {
             host::reduce::<A, T, F>(chunk as usize, a, out, &term);
         });
         let declarations = source::declarations(rank, A::C, T::C) + &reduction.functions::<T>();

@@ -146,11 +146,11 @@ impl<I: ReductionInputs, R: Number> Reduction<I, R> {
         let host = Host {
             first: Arc::new(move |kernel: Kernel<I::Kernel<R>>, plan| {
                 let (map, join) = (Arc::clone(&map), Arc::clone(&join));
-                kernel.host(move |_grid, host| I::reduce(host, &plan, &*map, &*join))
+                kernel.own_host(move |_grid, host| I::reduce(host, &plan, &*map, &*join))
             }),
             rest: Arc::new(move |kernel, plan| {
                 let join = Arc::clone(&join_rest);
-                kernel.host(move |_grid, host| {
+                kernel.own_host(move |_grid, host| {
                     <Partial<R> as ReductionInputs>::reduce(host, &plan, &|(x,)| x, &*join);
                 })
             }),

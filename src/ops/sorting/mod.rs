@@ -106,14 +106,14 @@ fn take<T: Number>(
 
 fn sort_kernel<T: Number>() -> &'static SortKernel<T> {
     cache::kernel("ops::sort", 0, || {
-        SortKernel::<T>::new("ops::sort").host(|_, (a,)| host::sort(a))
+        SortKernel::<T>::new("ops::sort").own_host(|_, (a,)| host::sort(a))
     })
 }
 
 fn places_kernel<T: Number>(rank: usize) -> &'static PlacesKernel<T> {
     cache::kernel("ops::argsort", rank, || {
         let kernel =
-            PlacesKernel::<T>::new("ops::argsort").host(|_, (a, out)| host::argsort(a, out));
+            PlacesKernel::<T>::new("ops::argsort").own_host(|_, (a, out)| host::argsort(a, out));
         // SAFETY: `out` has the shape of `a`, and each thread writes a run of its own.
         unsafe { kernel.cuda(source::<T>("sort_runs", rank)) }
     })

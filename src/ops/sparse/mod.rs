@@ -134,7 +134,7 @@ pub(super) fn matmul<I: Index, T: Number>(
 
 fn outcome_kernel<I: Index>() -> &'static OutcomeKernel<I> {
     cache::kernel("ops::csr outcome", 1, || {
-        OutcomeKernel::<I>::new("ops::csr").host(|_, (width, place, starts, columns)| {
+        OutcomeKernel::<I>::new("ops::csr").own_host(|_, (width, place, starts, columns)| {
             outcome::give(place, host::first_bad(width, line(starts), line(columns)));
         })
     })
@@ -143,7 +143,7 @@ fn outcome_kernel<I: Index>() -> &'static OutcomeKernel<I> {
 fn check_kernel<I: Index>() -> &'static CheckKernel<I> {
     cache::kernel("ops::csr check", 1, || {
         let kernel =
-            CheckKernel::<I>::new("ops::csr").host(|_, (width, starts, columns, mut bad)| {
+            CheckKernel::<I>::new("ops::csr").own_host(|_, (width, starts, columns, mut bad)| {
                 bad.fill(host::first_bad(width, line(starts), line(columns)));
             });
         // SAFETY: threads write only the one element of `first_bad`, by an atomic operation.
@@ -153,7 +153,7 @@ fn check_kernel<I: Index>() -> &'static CheckKernel<I> {
 
 fn matvec_kernel<I: Index, T: Number>() -> &'static ProductKernel<I, T> {
     cache::kernel("ops::csr_matvec", 1, || {
-        let kernel = ProductKernel::<I, T>::new("ops::csr_matvec").host(
+        let kernel = ProductKernel::<I, T>::new("ops::csr_matvec").own_host(
             |_, (starts, columns, values, x, y)| {
                 let Ok(y) = y.into_dimensionality() else { unreachable!("one axis") };
                 Rows::of(starts, columns, values).matvec(line(x), y);
@@ -167,7 +167,7 @@ fn matvec_kernel<I: Index, T: Number>() -> &'static ProductKernel<I, T> {
 
 fn matmul_kernel<I: Index, T: Number>() -> &'static ProductKernel<I, T> {
     cache::kernel("ops::csr_matmul", 2, || {
-        let kernel = ProductKernel::<I, T>::new("ops::csr_matmul").host(
+        let kernel = ProductKernel::<I, T>::new("ops::csr_matmul").own_host(
             |_, (starts, columns, values, b, c)| {
                 let tables = (b.into_dimensionality(), c.into_dimensionality());
                 let (Ok(b), Ok(c)) = tables else { unreachable!("two axes") };

@@ -4,7 +4,7 @@
 
 use super::acquire::{Acquired, acquire_locked};
 #[cfg(feature = "nccl")]
-use super::mark::queue_failure_marker;
+use super::mark::{Parts, queue_failure_marker};
 use super::mark::{mark_foreign, position_that_fails_with, record_foreign};
 use super::request::Request;
 use crate::device::Stream;
@@ -40,7 +40,9 @@ pub(crate) fn open_guard(request: &Request<'_>, stream: &Stream) -> Result<Opene
         acquired.unpin(&mut state);
         drop(state);
         notify_watchers();
-    } else if let Some(written_by) = position_that_fails_with(stream, &depends) {
+    } else if let Some(written_by) = position_that_fails_with(stream, &depends)
+        && request.leftovers(stream, address).is_empty()
+    {
         record_foreign(request, &mut state, stream, acquired, UseEnd::OPEN, written_by);
     } else {
         drop(state);
@@ -131,7 +133,7 @@ pub(crate) fn close_fallible_guard(
         stream.raw().reserve_position()
     } else {
         let address = request.storage.lock().device_copy(location).address();
-        queue_failure_marker(request, stream, address.unwrap_or(Address(0)), depends)?
+        queue_failure_marker(request, stream, address.unwrap_or(Address(0)), depends, Parts::new())?
     };
     let extents = request.storage.memory_order().extents();
     let mut state = request.storage.lock();

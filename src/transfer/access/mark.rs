@@ -13,7 +13,7 @@ use crate::transfer::copy::missing::acquire_host;
 use resident_backend::{Address, Bytes, Dependencies, FailureKind, FillWork, Position};
 use resident_core::Access;
 use resident_core::coherence::Location;
-use resident_core::layout::Selection;
+use resident_core::layout::{Footprint, Selection};
 use resident_core::ordering::{Mark, UseEnd};
 
 /// Marks a use on a device. The caller tells watchers once the whole call is done.
@@ -44,9 +44,10 @@ pub(crate) fn mark_foreign(
     if request.is_empty() {
         return Ok(());
     }
+    let unseen = request.leftovers(stream, acquired.address);
     let written_by = match position_that_fails_with(stream, &depends) {
-        Some(position) => position,
-        None => queue_failure_marker(request, stream, acquired.address, depends)?,
+        Some(position) if unseen.is_empty() => position,
+        _ => queue_failure_marker(request, stream, acquired.address, depends, unseen)?,
     };
     let mut state = request.storage.lock();
     record_foreign(request, &mut state, stream, acquired, end, written_by);
@@ -89,15 +90,16 @@ pub(super) fn position_that_fails_with(
     }
 }
 
-/// Queues empty work on `stream` that fails if one of `depends` fails.
+/// Queues work on `stream` that clears `parts`, and fails if one of `depends` fails.
 pub(super) fn queue_failure_marker(
     request: &Request<'_>,
     stream: &Stream,
     address: Address,
     depends: Dependencies,
+    parts: Parts,
 ) -> Result<Position> {
     let label = request.storage.label("access to", request.site);
-    let (parts, pattern) = (SmallVec::new(), Bytes::from_elem(0, 1));
+    let pattern = Bytes::from_elem(0, 1);
     let work = FillWork { loss: FailureKind::Contents, address, parts, pattern, depends, label };
     let submitted = stream.raw().fill(Box::new(work));
     submitted.map_err(|error| request.call_error(stream.device_ref(), "handing out", &error))
@@ -132,7 +134,22 @@ fn begin_write(request: &Request<'_>, state: &mut ArrayState) -> HostWrite {
     write
 }
 
+/// Parts of one copy.
+pub(super) type Parts = SmallVec<[Footprint; 1]>;
+
 impl Request<'_> {
+    /// The elements, if other code is to overwrite them in memory that may have bytes of an array
+    /// that was freed: they must be cleared before, since that code may leave them as they are.
+    pub(super) fn leftovers(&self, stream: &Stream, address: Address) -> Parts {
+        let mut parts = Parts::new();
+        let backend = stream.device_ref().backend();
+        if self.access == Access::Overwrite && backend.may_have_leftovers(address) {
+            let order = self.storage.memory_order();
+            self.selection.for_each_region(order, |region| parts.push(order.footprint(region)));
+        }
+        parts
+    }
+
     /// Records a use. If queued work writes, its failure damages the elements that it writes.
     #[inline]
     pub(in crate::transfer) fn record_use(

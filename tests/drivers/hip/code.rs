@@ -105,6 +105,28 @@ fn a_grid_of_too_many_threads_along_an_axis_is_named() {
     assert_eq!(x.host().expect("a download").sum(), 10);
 }
 
+/// The body for AMD GPUs is compared, not the one in CUDA C, which adds another number.
+#[test]
+fn the_body_for_amd_is_compared_where_there_is_one() {
+    own_process!();
+    let gpu = open(Settings::new());
+    let sources = [1, 2].map(|addend| GpuSource::c(ADD).define("ADDEND", addend));
+    let [right, wrong] = &sources;
+    let host = || Kernel::<Add>::new("add").host(|_, (k, mut x)| x += k);
+    let mut x = SmartArray::from(vec![1_u32; 10]);
+    let of_both = |hip: &GpuSource, cuda: &GpuSource| {
+        // SAFETY: the source writes only elements of its view.
+        let kernel = unsafe { host().hip(hip.clone()) };
+        // SAFETY: as above.
+        unsafe { kernel.cuda(cuda.clone()) }
+    };
+    let (kernel, other) = (of_both(right, wrong), of_both(wrong, right));
+    assert_eq!(kernel.compare(&gpu, 10, (3, &mut x), 0.0).expect("both run"), None);
+    assert!(other.compare(&gpu, 10, (3, &mut x), 0.0).expect("both run").is_some());
+    let refused = host().compare(&gpu, 10, (3, &mut x), 0.0).expect_err("one body").to_string();
+    assert_says(&refused, &["none for hip:0", "`.cuda(..)` or `.hip(..)`"]);
+}
+
 /// 4 GiB of the host's memory are the device's, so this runs only if it is asked for.
 #[test]
 fn operations_take_more_elements_than_threads_along_an_axis() {

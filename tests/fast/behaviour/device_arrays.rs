@@ -146,17 +146,6 @@ fn a_broadcast_view_that_does_not_fit_in_memory_is_an_error() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn kernels_are_compared_on_copies_of_device_arrays() -> Result<()> {
-    let device = Device::cpu();
-    let add =
-        Kernel::<(InOut<u32>,)>::new("add").host(|_, (xs,)| xs.iter_mut().for_each(|x| *x += 1));
-    let mut line = DeviceArray::full_on(&device.stream(), 3, 2_u32)?;
-    assert_eq!(add.compare(&device, Grid::cover(3), (&mut line,), 0.0)?, None);
-    assert_eq!(line.copy_to_host()?.to_vec(), [2; 3]);
-    Ok(())
-}
-
 /// Elements that are written one by one do not become constants of their own.
 #[test]
 fn elements_of_a_device_array_are_written_on_the_device() -> Result<()> {

@@ -23,6 +23,7 @@ mod hostile_names;
 mod inside_bodies;
 mod kinds_of_views;
 mod late_failures;
+mod leftovers;
 mod liveness;
 mod numba_defects;
 mod numba_device_array_defects;

@@ -5,6 +5,7 @@ support::record_launches!();
 
 mod bad_input;
 mod bodies;
+mod comparing;
 mod endings;
 mod endless;
 mod environment;

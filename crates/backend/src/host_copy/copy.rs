@@ -148,8 +148,11 @@ pub unsafe fn fill_within(memory: BoundedMemory, footprint: &Footprint, pattern:
 ///
 /// `run` is valid for writes of `len_bytes`, and no other thread accesses these bytes meanwhile.
 unsafe fn fill_run(run: *mut u8, len_bytes: usize, pattern: &[u8]) {
-    if pattern.is_empty() {
-        return;
+    match pattern {
+        [] => return,
+        // SAFETY: the caller promises that the run can be written.
+        [byte] => return unsafe { run.write_bytes(*byte, len_bytes) },
+        _ => {}
     }
     let mut done_bytes = pattern.len().min(len_bytes);
     let mut chunk_bytes = done_bytes;

@@ -75,9 +75,13 @@ pub(super) fn copy(
             )
             .into());
         }
-        device.memory.forget_left_out(destination.start, &part.destination());
+        let written = part.destination();
+        device.memory.forget_left_out(destination.start, &written);
         if is_within {
             device.memory.copy_left_out(source.start, destination.start, part);
+        }
+        if let Some(block) = &destination_block {
+            block.note_overwritten(&written);
         }
     }
     Ok(())
@@ -113,6 +117,7 @@ pub(super) fn fill(device: &DeviceCore, work: &FillWork) -> Result<(), Fault> {
             .into());
         }
         device.memory.forget_left_out(destination.start, part);
+        block.note_overwritten(part);
     }
     Ok(())
 }
@@ -129,8 +134,9 @@ pub(super) fn launch(
         return Err("device code does not run on the embedded device".to_owned().into());
     };
     let (blocks, pointers) = locate_arguments(device, words, arrays)?;
-    if let Some(poison) = device.output_poison {
-        poison_outputs(poison, words, arrays, &blocks);
+    let poison = device.output_poison;
+    if poison.is_some() || body.may_leave_out() {
+        prepare_outputs(poison, words, arrays, &blocks);
     }
     forget_shared(device, words, arrays, &blocks);
     sync::assert_none_held();
@@ -178,20 +184,29 @@ fn forget_shared(
     }
 }
 
-/// Fills the elements that a body is to overwrite, so that tests detect those that it leaves out.
-fn poison_outputs(
-    poison: u8,
+/// Fills the elements that a body is to overwrite: with poison, so that tests detect those that it
+/// leaves out, or else with zeros where they may be those of an array that was freed.
+fn prepare_outputs(
+    poison: Option<u8>,
     words: &[u64],
     arrays: &[PackedArray],
     blocks: &[Option<LocatedMemory>],
 ) {
     for (array, block) in arrays.iter().zip(blocks) {
         if let (Access::Overwrite, Some(block)) = (array.access, block) {
+            if poison.is_none() && !block.may_have_leftovers() {
+                continue;
+            }
             let footprint = array.footprint(words);
+            if poison.is_none() && !block.may_have_leftovers_in(&footprint) {
+                continue;
+            }
+            let byte = [poison.unwrap_or(0)];
             // SAFETY: as for the body's own writes, in `launch`. The footprint consists of the
             // elements of the argument, and lies in the block (`locate_array`).
-            let _is_within =
-                unsafe { host_copy::fill_within(block.bounded(), &footprint, &[poison]) };
+            if unsafe { host_copy::fill_within(block.bounded(), &footprint, &byte) } {
+                block.note_overwritten(&footprint);
+            }
         }
     }
 }

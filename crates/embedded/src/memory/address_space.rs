@@ -118,6 +118,26 @@ impl LocatedMemory {
         self.block.take_new()
     }
 
+    /// Whether the memory may hold bytes of an array that was freed.
+    #[inline]
+    pub(crate) fn may_have_leftovers(&self) -> bool {
+        self.block.leftovers().may_exist()
+    }
+
+    /// Whether these bytes of it may be such bytes.
+    pub(crate) fn may_have_leftovers_in(&self, footprint: &Footprint) -> bool {
+        // Parts are remembered by their place in the block.
+        self.may_have_leftovers()
+            && (self.offset_bytes > 0 || self.block.leftovers().may_be_in(footprint))
+    }
+
+    /// These bytes of it were all overwritten, with nothing of an array that was freed.
+    pub(crate) fn note_overwritten(&self, footprint: &Footprint) {
+        if self.may_have_leftovers() && self.offset_bytes == 0 {
+            self.block.leftovers().overwritten(footprint, self.block.len_bytes());
+        }
+    }
+
     /// Other code learns the address.
     pub(crate) fn expose(&self) {
         self.block.expose();
@@ -456,7 +476,13 @@ impl AddressSpace {
         let pooled = state.take_pooled(len_bytes);
         let evicted = if pooled.is_some() { Vec::new() } else { state.make_room(len_bytes)? };
         state.in_use_bytes += len_bytes;
-        let address = pooled.map(|block| state.insert(block, HostAccess::None));
+        let address = pooled.map(|block| {
+            // Poison has overwritten it when it was freed.
+            if self.poison.is_none() {
+                block.leftovers().begin();
+            }
+            state.insert(block, HostAccess::None)
+        });
         // Blocks must be deallocated with no lock held.
         drop(state);
         drop(evicted);

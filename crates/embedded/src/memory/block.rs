@@ -6,6 +6,7 @@ use std::fmt;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::leftovers::Leftovers;
 use resident_backend::ForeignMemory;
 use resident_backend::huge_pages::{self, HUGE_PAGE_BYTES, HUGE_PAGES_BYTES_MIN};
 
@@ -25,6 +26,7 @@ pub(super) struct Block {
     is_new: AtomicBool,
     /// Whether other code knows the address.
     is_exposed: AtomicBool,
+    leftovers: Leftovers,
 }
 
 /// What a block's memory belongs to.
@@ -62,6 +64,7 @@ impl Block {
             len_bytes,
             is_new: AtomicBool::new(true),
             is_exposed: AtomicBool::new(false),
+            leftovers: Leftovers::default(),
         })
     }
 
@@ -75,7 +78,8 @@ impl Block {
             usize::try_from(memory.len_bytes).ok().filter(|len_bytes| *len_bytes > 0)?;
         let (start, owner) = (NonNull::new(memory.start)?, Owner::Foreign { _owner: memory.owner });
         let (is_new, is_exposed) = (AtomicBool::new(false), AtomicBool::new(true));
-        Some(Self { owner, start, len_bytes, is_new, is_exposed })
+        let leftovers = Leftovers::default();
+        Some(Self { owner, start, len_bytes, is_new, is_exposed, leftovers })
     }
 
     /// A block of memory of the caller. `None` if it has no bytes.
@@ -86,7 +90,8 @@ impl Block {
     pub(super) unsafe fn lent(start: *mut u8, len_bytes: usize) -> Option<Self> {
         let start = NonNull::new(start).filter(|_| len_bytes > 0)?;
         let (is_new, is_exposed) = (AtomicBool::new(false), AtomicBool::new(true));
-        Some(Self { owner: Owner::Caller, start, len_bytes, is_new, is_exposed })
+        let (owner, leftovers) = (Owner::Caller, Leftovers::default());
+        Some(Self { owner, start, len_bytes, is_new, is_exposed, leftovers })
     }
 
     /// Whether the memory belongs to other code, so that it must not be used once it is freed.
@@ -107,6 +112,11 @@ impl Block {
     /// Whether this is the first call for the block.
     pub(super) fn take_new(&self) -> bool {
         self.is_new.swap(false, Ordering::Relaxed)
+    }
+
+    /// What the block has of an array that had it before.
+    pub(super) fn leftovers(&self) -> &Leftovers {
+        &self.leftovers
     }
 
     /// Other code learns the address, and may access the memory.

@@ -2,6 +2,7 @@
 
 mod address_space;
 mod block;
+mod leftovers;
 mod machine;
 mod pinned;
 mod staging;

@@ -1,8 +1,6 @@
 //! `.cuda`, `prepare`, `attributes`, `prototype` and `compare`, as far as they can be tested
 //! without a GPU.
 
-use std::sync::atomic::{AtomicU32, Ordering};
-
 use resident::CudaSource;
 use support::prelude::*;
 
@@ -50,72 +48,32 @@ fn a_host_body_needs_nothing_of_a_device() -> Result<()> {
     Ok(())
 }
 
-/// A kernel that adds the number of its earlier runs to marked elements. The device's run is the
-/// second, so its results differ at these elements.
-fn drifting() -> Kernel<(In<u8, Ix2>, InOut<f32, Ix2>)> {
-    let runs = AtomicU32::new(0);
-    Kernel::<(In<u8, Ix2>, InOut<f32, Ix2>)>::new("drifting").host(
-        move |_grid, (marks, mut values)| {
-            let run = runs.fetch_add(1, Ordering::Relaxed) as f32;
-            values.zip_mut_with(&marks, |value, mark| *value += 1.0 + run * f32::from(*mark));
-        },
-    )
-}
-
+/// What compares is in `tests/kernels`, since it takes a C++ compiler.
 #[test]
-fn compare_reports_the_first_difference_in_index_order_and_leaves_the_arguments() -> Result<()> {
-    let device = lab();
-    let mut marks = Array2::<u8>::zeros((3, 4));
-    marks[[1, 2]] = 1;
-    marks[[2, 0]] = 1;
-    let marks = SmartArray::from(marks);
-    // A column-major array, and a part of it with a step. The differing element must be reported by
-    // its index in the argument.
-    let mut values = SmartArray::from(Array2::<f32>::zeros((3, 8).f())).named("values");
-    let mut part = values.slice_mut(s![.., ..;2]);
-    let found = drifting().compare(&device, Grid::cover(12), (&marks, &mut part), 0.4)?;
-    let difference = found.expect("they differ");
-    assert_eq!(
-        (difference.parameter, &*difference.index, difference.count, difference.len),
-        (1, &[1, 2][..], 2, 12)
-    );
-    assert_eq!(
-        (&*difference.array, &*difference.host, &*difference.device),
-        ("\"values\"", "1", "2")
-    );
-    assert_eq!(
-        drifting().compare(&device, Grid::cover(12), (&marks, &mut part), 0.5)?,
-        None,
-        "within the tolerance"
-    );
-    assert_eq!(values.host()?.sum(), 0.0);
-    assert_eq!(values.traffic(), Traffic::default(), "only copies of them moved");
-    Ok(())
-}
-
-#[test]
-fn compare_refuses_what_a_launch_refuses() {
+fn compare_refuses_what_a_launch_refuses_and_a_kernel_with_one_body() {
     let (x, mut y) = (SmartArray::<f32, _>::uninit(3), SmartArray::<f32, _>::uninit(4));
     let kernel = Kernel::<(In<f32>, Out<f32>)>::new("copy")
         .require("one length", |_grid, (x, y)| x.len() == y.len());
     let kernel = kernel.host(|_grid, (x, y)| y.copy_from_slice(x));
-    let compare =
-        |y: &mut SmartArray<f32, Ix1>| kernel.compare(&lab(), Grid::cover(3), (&x, y), 0.0);
-    assert!(matches!(compare(&mut y), Err(Error::Requirement { .. })));
-    assert!(matches!(compare(&mut SmartArray::uninit(3)), Err(Error::Uninitialised { .. })));
-    assert!(matches!(
-        kernel.compare(&lab(), Grid::new(0, 1), (&x, &mut y), 0.0),
-        Err(Error::Grid { .. })
-    ));
-    // SAFETY: the kernel is never launched.
-    let no_host = unsafe { Kernel::<(Out<f32>,)>::new("no host body").cuda("") };
-    assert!(matches!(
-        no_host.compare(&lab(), Grid::cover(4), (&mut y,), 0.0),
-        Err(Error::Compile { .. })
-    ));
-    let bare = Kernel::<(Out<f32>,)>::new("no body");
-    assert!(matches!(
-        bare.compare(&lab(), Grid::cover(4), (&mut y,), 0.0),
-        Err(Error::NoKernelBody { .. })
-    ));
+    let compare = |y: &mut SmartArray<f32, Ix1>, grid| kernel.compare(&lab(), grid, (&x, y), 0.0);
+    assert!(matches!(compare(&mut y, Grid::cover(3)), Err(Error::Requirement { .. })));
+    assert!(matches!(compare(&mut y, Grid::new(0, 1)), Err(Error::Grid { .. })));
+    let of = |kernel: &str| Kernel::<(Out<f32>,)>::new(String::from(kernel));
+    let host = of("host").host(|_grid, _| ());
+    // SAFETY: the kernels are never launched.
+    let with_cuda = |kernel: Kernel<(Out<f32>,)>| unsafe { kernel.cuda("") };
+    let (cuda, not_c) = (with_cuda(of("cuda")), with_cuda(host.clone()));
+    let mut compare = |kernel: &Kernel<(Out<f32>,)>, device: Device| {
+        kernel.compare(&device, Grid::cover(4), (&mut y,), 0.0)
+    };
+    for device in [lab, Device::cpu] {
+        for (kernel, method) in
+            [(&host, ".cuda(..)"), (&cuda, ".host(..)"), (&of("none"), ".host(..)")]
+        {
+            let compared = compare(kernel, device());
+            let Err(error @ Error::NoKernelBody { .. }) = compared else { panic!("{compared:?}") };
+            assert!(error.to_string().contains(&format!("add one with `{method}`")), "{error}");
+        }
+        assert!(matches!(compare(&not_c, device()), Err(Error::Compile { .. })));
+    }
 }

@@ -1,7 +1,7 @@
 //! The devices under test, and the checks at the end of a test.
 
 use resident::audit::{Document, DocumentRecord};
-use resident::{CudaSource, Flow};
+use resident::{Arguments, CudaSource, Flow, Signature};
 use support::prelude::*;
 
 use super::cuda;
@@ -94,6 +94,20 @@ impl Lab {
 
     pub(crate) fn kernels(&self) -> &Kernels {
         &self.kernels
+    }
+
+    /// Asserts that both bodies do the same. On the embedded device that takes a C++ compiler:
+    /// `cuda_on_host` compares there.
+    pub(crate) fn assert_same<S: Signature>(
+        &self,
+        kernel: &Kernel<S>,
+        grid: Grid,
+        arguments: impl Arguments<S>,
+    ) -> Result<()> {
+        if self.device().emulation().is_none() {
+            assert_eq!(kernel.compare(&self.device(), grid, arguments, 0.0)?, None);
+        }
+        Ok(())
     }
 }
 
