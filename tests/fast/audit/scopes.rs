@@ -108,6 +108,8 @@ fn elsewhere<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 
 #[test]
 fn a_budget_counts_what_the_work_hands_to_other_threads() -> Result<()> {
+    // Budgets of all threads count copies of other tests.
+    support::own_process!();
     let stream = lab().stream();
     let upload = || SmartArray::from(vec![1_u8; 100]).prefetch(&stream);
     let nothing = Budget::new().to_device(0).of_all_threads();
@@ -135,6 +137,8 @@ fn a_budget_counts_what_the_work_hands_to_other_threads() -> Result<()> {
 
 #[test]
 fn a_budget_does_not_count_threads_that_work_for_another_capture() -> Result<()> {
+    // Budgets of all threads count copies of other tests.
+    support::own_process!();
     let stream = lab().stream();
     let upload = || SmartArray::from(vec![1_u8; 100]).prefetch(&stream);
     let nothing = Budget::new().to_device(0).of_all_threads();
