@@ -10,6 +10,7 @@ use crate::transfer::access::request::{Regions, Request, ends_of};
 use crate::transfer::copy::missing::acquire_host;
 use crate::transfer::copy::report::record_memory;
 use resident_backend::call_site::CallSite;
+use resident_backend::sync;
 use resident_core::Access;
 use resident_core::coherence::{Content, Location};
 use resident_core::layout::Selection;
@@ -55,10 +56,25 @@ pub(crate) fn release_on(request: &Request<'_>, device: &Device) -> Result<()> {
 /// that the program has dropped, whose contents then are on the host. `false` if there is none.
 pub(in crate::transfer) fn give_up_copy(request: &Request<'_>) -> Result<bool> {
     let storage = request.storage;
-    let Some(device) = dropped_device(storage) else { return Ok(false) };
+    let found = dropped_device(storage).or_else(|| {
+        // Queued work keeps its device open.
+        wait_for_devices(request);
+        dropped_device(storage)
+    });
+    let Some(device) = found else { return Ok(false) };
     release_on(&request.of(&Selection::Whole).reading(), &device)?;
     record_memory(storage, &device, MemoryChange::Eviction, request.site);
     Ok(true)
+}
+
+/// Waits for the work of the devices that have copies. A failure there is no failure of this call.
+fn wait_for_devices(request: &Request<'_>) {
+    let devices: Vec<Device> =
+        request.storage.lock().devices().map(|(_, device)| device.clone()).collect();
+    for device in devices {
+        let _over = device.wait_for_all(request.site);
+    }
+    sync::run_deferred_drops();
 }
 
 /// A device that the program has dropped, and whose copy nothing uses: one without contents that
