@@ -8,7 +8,7 @@
 //! - `done`: waiting for a stream in a task. `host_function`: functions behind a stream's work,
 //!   which `host_thread` runs.
 //! - `stream`: the methods of [`Stream`]. `stream_core`: its raw stream and reported failures.
-//!   `waits`: its events, and waits between streams. `wait_span`: what `tracing` is told of a wait.
+//!   `waits`: its events, and waits between streams. `wait_span`: the span of a wait for `tracing`.
 //! - `timing`: the times of a GPU's work.
 //! - `deferred_free`: memory to free after its last uses. `allocating`: which thread may allocate.
 //! - `errors`: from a backend's errors to the library's [`Error`].

@@ -147,7 +147,7 @@ impl Stream {
         self.core().guess_event_at_tail();
     }
 
-    /// A position after all work so far, for a task or a thread that is told when the work is
+    /// A position after all work so far, for a task or a thread that is woken when the work is
     /// complete, however much is queued behind it meanwhile.
     pub(super) fn position_to_await(&self) -> Position {
         if self.device.body_kind().is_on_host() {

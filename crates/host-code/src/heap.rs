@@ -32,7 +32,7 @@ pub(super) unsafe extern "C" fn release(memory: *mut c_void) {
     // The lock is not held where the thread ends.
     let is_live = live().remove(&memory.addr());
     if is_live {
-        // SAFETY: `allocate` got it from `malloc`, and nobody has freed it.
+        // SAFETY: `allocate` got it from `malloc`, and it was not freed since.
         unsafe { libc::free(memory) };
     } else {
         waiting::fail(format!(
