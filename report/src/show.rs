@@ -127,7 +127,7 @@ fn totals(document: &Document) -> String {
         (0, _) => format!("avoided at launches: {}\n", document.avoided),
         _ => compared(document.conservative, document.avoided) + "\n",
     };
-    totals.concat() + &messages(document) + &compared + &work
+    totals.concat() + &messages(document) + &work + &compared
 }
 
 /// What went to other processes and came from them, if anything did.

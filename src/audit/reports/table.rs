@@ -204,11 +204,12 @@ impl Report {
             let padding = grouped(padding.bytes);
             writeln!(f, "{padding:>width$} bytes to devices were padding between stale parts")?;
         }
+        self.write_memory(f)?;
+        self.write_events(f)?;
         if self.conservative().count > 0 {
             writeln!(f, "{}", compared(self.conservative(), avoided))?;
         }
-        self.write_memory(f)?;
-        self.write_events(f)
+        Ok(())
     }
 
     /// Of the devices whose memory in use has changed.

@@ -285,8 +285,6 @@ function showTotals() {
     parts.push(total("waits for other processes", timeText(totals.peerWaits.time),
       plural(totals.peerWaits.count, "wait")));
   }
-  parts.push(movedTotal("avoided", totals.avoided));
-  parts.push(movedTotal("a launcher that copies all", totals.conservative));
   parts.push(total("launches", grouped(totals.launches), `in ${timeText(totals.duration)}`));
   parts.push(total("waits for devices", timeText(totals.waited), plural(totals.waits, "wait")));
   parts.push(...memoryTotals(totals));
@@ -294,6 +292,8 @@ function showTotals() {
     parts.push(total("copied along", shortBytes(totals.padding.bytes),
       "unchanged bytes between stale parts; in \u201cto devices\u201d"));
   }
+  parts.push(movedTotal("a launcher that copies all", totals.conservative));
+  parts.push(movedTotal("avoided, compared with it", totals.avoided));
   byId("totals").replaceChildren(...parts);
   byId("summary").textContent = summaryText(totals);
 }
@@ -313,15 +313,10 @@ function processText({ rank, ranks, host }) {
 function summaryText(totals) {
   const launches = plural(totals.launches, "launch", "launches");
   const during = `${processText(totals)}In ${timeText(totals.duration)} and ${launches}`;
-  const { bytes, count, avoided, conservative } = totals;
+  const { bytes, count } = totals;
   const moved = count === 0 ? "nothing was copied"
     : `${copiesText(count)} moved ${bytesText(bytes)}`;
-  if (conservative.count === 0) return `${during}, ${moved}.`;
-  const launcher = "A launcher that copies every argument in and out would have moved "
-    + `${bytesText(conservative.bytes)}`;
-  const saved = avoided.bytes === 0 ? "; the arrays of launches moved as much"
-    : `: of that, ${bytesText(avoided.bytes)} were avoided`;
-  return `${during}, ${moved}. ${launcher}${saved}.`;
+  return `${during}, ${moved}.`;
 }
 
 function showForgotten() {
