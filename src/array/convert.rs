@@ -1,13 +1,17 @@
-//! Conversions from Rust's and ndarray's collections.
+//! Conversions from Rust's and ndarray's collections, and from owners that are read in place.
 //!
 //! There is no `From<ShapeError>` for this crate's error. With a second conversion, Rust could not
 //! infer the error of closures that end in `Ok(())`, as in `parts.iter().try_for_each(..)?`.
 
-use ndarray::{Array, Array1, ArrayView, Dimension, Ix1};
+use ndarray::{Array, Array1, ArrayView, Dimension, Ix1, ShapeBuilder};
 
+use super::adopt::memory_order;
+use super::layout::Layout;
 use super::smart::SmartArray;
 use crate::element::Element;
-use resident_backend::call_site::call_site;
+use crate::error::{AtCall, CalledAt, Error, Result};
+use crate::storage::{HostBuffer, Origin};
+use resident_backend::call_site::{CallSite, call_site};
 
 /// Adopts an array: keeps its allocation, which [`into_array`](SmartArray::into_array) returns. An
 /// array with gaps between its elements is copied once, without the gaps; any order and direction
@@ -42,6 +46,88 @@ impl<T: Element> From<Vec<T>> for SmartArray<T, Ix1> {
     #[track_caller]
     fn from(vector: Vec<T>) -> Self {
         Self::adopted(Array1::from_vec(vector), call_site())
+    }
+}
+
+/// # Read memory in place
+impl<T: Element> SmartArray<T, Ix1> {
+    /// The elements of an owner, in place and without a copy: of an `Arc<[T]>`, a memory map, or
+    /// the crate `bytes`. The host has the newest contents. Uses no device.
+    ///
+    /// The library never writes the owner's elements. The first write by the host, and the first
+    /// copy of newer elements from a device to the host, copies all elements within the host to
+    /// memory of the array, which is the host's copy from then on. The owner drops with the array
+    /// at the earliest: guards may be reading it. So an array that is only read, or written on
+    /// devices and not read back, is never copied within the host. [`into_array`](Self::into_array)
+    /// copies.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use resident::SmartArray;
+    ///
+    /// let table: Arc<[f32]> = Arc::from([1.0, 2.0, 3.0]);
+    /// let mut array = SmartArray::from_owner(Arc::clone(&table));
+    /// assert_eq!(array.host()?.as_ptr(), table.as_ptr());
+    /// array.host_mut()?[0] = 5.0;                              // copies the elements first
+    /// assert_eq!((array.get(0)?, table[0]), (5.0, 1.0));
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    ///
+    /// A memory map shows what other programs write to its file meanwhile, of which no library can
+    /// know: that no other program does is the promise of the map's own `unsafe` constructor.
+    #[track_caller]
+    pub fn from_owner(owner: impl AsRef<[T]> + Send + Sync + 'static) -> Self {
+        let (buffer, len) = HostBuffer::from_owner(owner);
+        Self::over_owner(Layout::of_shape::<T>(len), buffer, call_site())
+    }
+}
+
+impl<T: Element, D: Dimension> SmartArray<T, D> {
+    /// As [`from_owner`](SmartArray::from_owner), in this shape: `(3, 4)`, or column-major with
+    /// `.f()`.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use resident::{Error, SmartArray};
+    ///
+    /// let table: Arc<[u32]> = (0..6).collect();
+    /// let array = SmartArray::from_owner_shaped(Arc::clone(&table), (2, 3))?;
+    /// assert_eq!(array.get((1, 0))?, 3);
+    /// assert!(matches!(SmartArray::from_owner_shaped(table, (2, 4)), Err(Error::Shape { .. })));
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Shape`](crate::Error::Shape) if the owner has another number of elements.
+    ///
+    /// # Panics
+    ///
+    /// As [`zeros`](Self::zeros), if the shape is too large.
+    #[track_caller]
+    pub fn from_owner_shaped(
+        owner: impl AsRef<[T]> + Send + Sync + 'static,
+        shape: impl ShapeBuilder<Dim = D>,
+    ) -> Result<Self> {
+        let (site, layout) = (call_site(), Layout::of_shape::<T>(shape));
+        let (buffer, len) = HostBuffer::from_owner(owner);
+        if len != layout.len() {
+            return Err(Error::Shape {
+                operation: "from_owner_shaped".to_owned(),
+                expected: format!("{} elements for shape {:?}", layout.len(), layout.shape()),
+                seen: format!("an owner of {len}"),
+                instead: "pass a shape of as many elements as the owner has",
+                call: CalledAt::UNKNOWN,
+            })
+            .at(site);
+        }
+        Ok(Self::over_owner(layout, buffer, site))
+    }
+
+    fn over_owner(layout: Layout<D>, buffer: HostBuffer, site: CallSite) -> Self {
+        let (memory_order, _) = memory_order::<T>(layout.shape(), layout.strides())
+            .unwrap_or_else(|| unreachable!("a new array has no gaps: {:?}", layout.strided()));
+        Self::over(layout, memory_order, Origin::Host(buffer), site)
     }
 }
 

@@ -90,7 +90,7 @@ use resident_core::layout::{MemoryOrder, Selection};
 ///
 /// | task | methods |
 /// |---|---|
-/// | make | [`from`](#trait-implementations), [`zeros`](Self::zeros), [`ones`](Self::ones), [`full`](Self::full), [`uninit`](Self::uninit) |
+/// | make | [`from`](#trait-implementations), [`zeros`](Self::zeros), [`ones`](Self::ones), [`full`](Self::full), [`uninit`](Self::uninit), [`from_owner`](Self::from_owner_shaped) |
 /// | read on the host | [`host`](Self::host), [`get`](Self::get), [`to_vec`](Self::to_vec) |
 /// | read on a device | [`gpu`](Self::gpu), [`gpu_on`](Self::gpu_on); `&array` as an argument of a launch |
 /// | write on the host | [`host_mut`](Self::host_mut), [`host_overwrite`](Self::host_overwrite), [`set`](Self::set) |
@@ -648,7 +648,9 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     fn without_bytes(&self) -> Array<T, D> {
         let host = self.storage.lock().host.take();
         match host {
-            Some(buffer) if self.is_empty() => adopt::array_over(sole_owner(buffer), &self.layout),
+            Some(buffer) if self.is_empty() && !buffer.is_read_only() => {
+                adopt::array_over(sole_owner(buffer), &self.layout)
+            }
             _ => adopt::array_without_bytes(self.raw_dim()),
         }
     }

@@ -1,5 +1,5 @@
-//! Host memory for an array's contents: taken over from a `Vec`, allocated here or by a driver, or
-//! lent by the caller.
+//! Host memory for an array's contents: taken over from a `Vec`, allocated here or by a driver,
+//! lent by the caller, or read in an owner of the program.
 
 use std::alloc::{Layout, alloc_zeroed};
 use std::any::Any;
@@ -12,7 +12,7 @@ use crate::device::Device;
 use crate::element::Element;
 use crate::memory_use::{self, Place};
 use resident_backend::imports::PinnedInUse;
-use resident_backend::{DeviceKind, HostMemory, PinnedRegistration, huge_pages};
+use resident_backend::{DeviceKind, HostMemory, PinnedRegistration, huge_pages, sync};
 
 /// The host memory of an array, kept as a pointer: while devices share it, no reference or box to
 /// it may exist.
@@ -76,6 +76,23 @@ enum OtherOwner {
         #[cfg_attr(not(feature = "dlpack"), expect(dead_code, reason = "only its drop counts"))]
         InUse,
     ),
+    /// An owner of the program, whose memory is only read.
+    Program {
+        #[expect(dead_code, reason = "only its drop counts")]
+        owner: DroppedWithoutLocks,
+    },
+}
+
+/// An owner of the program, whose drop runs code of the program: with no lock of the library held.
+#[derive(Debug)]
+struct DroppedWithoutLocks(Option<Arc<dyn Any + Send + Sync>>);
+
+impl Drop for DroppedWithoutLocks {
+    fn drop(&mut self) {
+        if let Some(owner) = self.0.take() {
+            sync::defer_drop(owner);
+        }
+    }
 }
 
 /// Memory that devices may access, while this value lives.
@@ -154,16 +171,16 @@ impl VectorElement {
     }
 }
 
-// SAFETY: the value owns the memory of a `Vec<T: Send + Sync>`, or memory of a driver or of a
-// caller that is not bound to a thread. It only returns a pointer, whose users order their accesses
-// (DESIGN.md, "Soundness").
+// SAFETY: the value owns the memory of a `Vec<T: Send + Sync>`, memory of an owner that is `Send`
+// and `Sync`, or memory of a driver or of a caller that is not bound to a thread. It only returns a
+// pointer, whose users order their accesses (DESIGN.md, "Soundness").
 unsafe impl Send for Allocation {}
 // SAFETY: as for `Send`; `&Allocation` only allows its fields to be read.
 unsafe impl Sync for Allocation {}
 
 // SAFETY: pointer and `len_bytes` lie within initialised memory: that of the vector in `from_vec`,
-// that of the driver in `from_driver` (`HostMemory`), that of the caller in `lent`. Only `drop` and
-// `into_vec` release the memory, and they consume the value.
+// that of the driver in `from_driver` (`HostMemory`), that of the caller in `lent`, that of the
+// owner in `from_owner`. Only `drop` and `into_vec` release the memory, and they consume the value.
 unsafe impl HostMemory for HostBuffer {
     fn base(&self) -> *mut u8 {
         self.memory.pointer.as_ptr()
@@ -327,6 +344,25 @@ impl HostBuffer {
         Self::new(start.cast(), owner, len * size_of::<T>())
     }
 
+    /// The elements of an owner, which are only read ([`is_read_only`](Self::is_read_only)), and
+    /// their number. The owner drops after them.
+    pub(crate) fn from_owner<T: Element>(
+        owner: impl AsRef<[T]> + Send + Sync + 'static,
+    ) -> (Self, usize) {
+        // In its place before it is asked: its elements may lie within it.
+        let owner = Arc::new(owner);
+        let elements: &[T] = (*owner).as_ref();
+        let (start, len) = (elements.as_ptr().cast_mut(), elements.len());
+        let owner = DroppedWithoutLocks(Some(owner));
+        let owner = Owner::Other(Box::new(OtherOwner::Program { owner }));
+        (Self::new(start.cast(), owner, len * size_of::<T>()), len)
+    }
+
+    /// Whether the memory must not be written, because its owner may be read elsewhere.
+    pub(crate) fn is_read_only(&self) -> bool {
+        matches!(&self.memory.owner, Owner::Other(it) if matches!(**it, OtherOwner::Program { .. }))
+    }
+
     /// A copy, if a backend keeps this memory forever, else `None`; `Some(None)` if there is no
     /// memory for the copy. Meanwhile only the remaining work of a dead device may write the
     /// memory. `T` is the element type.
@@ -420,7 +456,7 @@ impl Allocation {
             }
             Owner::Other(other) => match **other {
                 OtherOwner::Vector(parts) => Some(parts),
-                OtherOwner::Driver(..) => None,
+                OtherOwner::Driver(..) | OtherOwner::Program { .. } => None,
             },
             Owner::Caller => None,
         }

@@ -242,6 +242,22 @@ impl Storage {
         true
     }
 
+    /// Makes the host memory such that the host may write it: memory that is only read is copied.
+    /// Returns `false` if there is not enough memory.
+    pub(crate) fn make_host_writable(&self, state: &mut ArrayState) -> bool {
+        if state.has_writable_host() {
+            return true;
+        }
+        let Some(old) = state.host.clone() else { return self.allocate_host(state) };
+        let Some(buffer) = self.new_host_memory() else { return false };
+        // SAFETY: both have the array's bytes, those of the first are never written, and nothing
+        // else has the second yet.
+        unsafe { std::ptr::copy_nonoverlapping(old.base(), buffer.base(), old.len_bytes()) };
+        self.published.set_host_base(buffer.base());
+        state.replace_read_only_host(buffer);
+        true
+    }
+
     /// Gives host memory to an array that has none.
     pub(crate) fn set_host(&self, state: &mut ArrayState, buffer: HostBuffer) {
         self.published.set_host_base(buffer.base());

@@ -25,7 +25,8 @@ pub(crate) struct Published {
     hot: AtomicU32,
     /// How often the program gave the array a name.
     times_named: AtomicU32,
-    /// The host memory's start, or null. Written once, before `HOST_READY` is first set.
+    /// The host memory's start, or null. Written before `HOST_READY` is first set, and again when
+    /// memory that is only read is replaced by a copy.
     host_base: AtomicPtr<u8>,
     known: [PublishedReader; READERS_MAX],
     /// The failure epoch at which the readers were published.
@@ -57,8 +58,9 @@ impl Published {
     pub(crate) fn ready_on_host(&self) -> Option<*mut u8> {
         // Acquire: all writes that made the host valid, including the first write of `host_base`,
         // happened before.
+        // `host_base` is acquired too: memory that is only read may have been replaced since then.
         (self.hot.load(Ordering::Acquire) & HOST_READY != 0)
-            .then(|| self.host_base.load(Ordering::Relaxed))
+            .then(|| self.host_base.load(Ordering::Acquire))
     }
 
     /// The host memory's start; null if there is none yet.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::stale_log::StaleLog;
 use super::value_table::Constants;
 use super::whole_copies::ArrayCopies;
+use crate::storage::HostBuffer;
 use crate::storage::watchers::{WeakArray, WeakWatcher};
 use resident_backend::FailureRecord;
 use resident_core::coherence::{Location, LocationSet};
@@ -40,6 +41,8 @@ pub(super) struct ColdState {
     pub(super) copies: Option<Box<ArrayCopies>>,
     /// The logs of locations where parts became stale by different calls.
     pub(super) stale_logs: Vec<(Location, StaleLog)>,
+    /// The first host memory, if it was read-only and has been replaced.
+    pub(super) read_only_host: Option<Arc<HostBuffer>>,
 }
 
 impl ColdState {
@@ -59,6 +62,7 @@ impl ColdState {
             && self.host_uses.is_none()
             && self.copies.is_none()
             && self.stale_logs.is_empty()
+            && self.read_only_host.is_none()
     }
 }
 

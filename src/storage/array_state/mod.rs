@@ -56,6 +56,8 @@ pub(crate) struct ArrayState {
     host_location: Location,
     /// Whether the array is an explicit one, whose memory stays until it drops.
     is_explicit: bool,
+    /// Whether the host memory belongs to an owner that others may read.
+    is_host_read_only: bool,
     /// As [`DeviceCopy::stale_site`], for the host's copy.
     host_stale_site: Option<CallSite>,
     /// The epoch of failures up to which this state is reconciled.
@@ -105,6 +107,7 @@ impl ArrayState {
             host: None,
             host_location: Location::HOST,
             is_explicit: false,
+            is_host_read_only: false,
             host_stale_site: None,
             failure_epoch: 0,
             device_copies: SmallVec::new(),
@@ -118,7 +121,9 @@ impl ArrayState {
     }
 
     pub(in crate::storage) fn on_host(buffer: HostBuffer) -> Self {
-        Self { host: Some(Arc::new(buffer)), ..Self::new(Coherence::stored(Location::HOST)) }
+        let is_host_read_only = buffer.is_read_only();
+        let host = Some(Arc::new(buffer));
+        Self { host, is_host_read_only, ..Self::new(Coherence::stored(Location::HOST)) }
     }
 
     #[cfg(any(feature = "cuda", feature = "dlpack"))]
@@ -240,6 +245,20 @@ impl ArrayState {
             && self.is_host_idle()
             && self.coherence.uniform().is_some_and(|content| content.is_valid(Location::HOST))
             && !self.has_open_host_writes()
+    }
+
+    /// Whether there is host memory that the host may write.
+    #[inline]
+    pub(crate) fn has_writable_host(&self) -> bool {
+        self.host.is_some() && !self.is_host_read_only
+    }
+
+    /// Replaces host memory that is only read. It stays until the array drops: guards of other
+    /// parts may be reading it.
+    pub(in crate::storage) fn replace_read_only_host(&mut self, buffer: HostBuffer) {
+        let old = self.host.replace(Arc::new(buffer));
+        self.is_host_read_only = false;
+        self.cold().read_only_host = old;
     }
 
     /// Whether no queued work uses the host memory.

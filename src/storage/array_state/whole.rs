@@ -61,7 +61,7 @@ impl ArrayState {
         region: &Region,
         site: CallSite,
     ) -> bool {
-        let is_ready = self.host.is_some() && self.is_host_idle() && !self.has_new_failures();
+        let is_ready = self.has_writable_host() && self.is_host_idle() && !self.has_new_failures();
         if !is_ready || self.has_poisoned_device() {
             return false;
         }

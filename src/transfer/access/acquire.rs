@@ -204,7 +204,11 @@ impl Request<'_> {
     /// Whether an access of the host may go on.
     #[inline]
     pub(super) fn is_ready_on_host(&self, state: &ArrayState) -> bool {
-        state.host.is_some()
+        let has_memory = match self.access {
+            Access::Read => state.host.is_some(),
+            _ => state.has_writable_host(),
+        };
+        has_memory
             && state.is_host_idle()
             && !state.has_new_failures()
             && !self.is_missing(state, state.host_location())

@@ -141,7 +141,11 @@ impl<'r, 's> Missing<'r, 's> {
         }
         let is_missing = request.is_missing(state, location);
         if !is_missing && is_to_host {
-            return request.allocate_host(state).map(|()| Step::Nothing);
+            let allocated = match request.access {
+                Access::Read => request.allocate_host(state),
+                _ => request.allocate_writable_host(state),
+            };
+            return allocated.map(|()| Step::Nothing);
         }
         if !is_missing && state.device_copy(location).address().is_some() {
             return Ok(Step::Nothing);
@@ -159,7 +163,7 @@ impl<'r, 's> Missing<'r, 's> {
         if is_to_host {
             // The allocation follows the plan, so that no memory is allocated for an array that
             // cannot be read.
-            request.allocate_host(state)?;
+            request.allocate_writable_host(state)?;
         }
         let mut marks = Marks::new();
         for copies in &batch.copies {

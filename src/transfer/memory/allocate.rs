@@ -35,6 +35,15 @@ impl<'a> Request<'a> {
         Ok(())
     }
 
+    /// Allocates host memory for a write by the host, or for copies to it, if the array has none
+    /// that may be written.
+    pub(in crate::transfer) fn allocate_writable_host(&self, state: &mut ArrayState) -> Result<()> {
+        if !self.storage.make_host_writable(state) {
+            return Err(host_full(self.storage).at(self.site));
+        }
+        Ok(())
+    }
+
     /// Allocates memory for the array on `stream`'s device if it has none. If the device is full,
     /// evicts copies of other arrays. The caller holds no lock.
     pub(in crate::transfer) fn allocate_on_device(&self, stream: &Stream) -> Result<()> {

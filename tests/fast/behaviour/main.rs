@@ -28,6 +28,7 @@ mod liveness;
 mod numba_defects;
 mod numba_device_array_defects;
 mod order;
+mod owners;
 mod peer_hazards;
 mod repeated_launches;
 mod scattered;
