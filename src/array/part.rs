@@ -95,6 +95,19 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
         Ok(HostRef::new(unsafe { self.layout.view(base) }, self.storage))
     }
 
+    pub(super) fn try_host<'g>(self, site: CallSite) -> Result<Option<HostRef<'g, T, D>>>
+    where
+        'a: 'g,
+    {
+        let is_ready = self.storage.published.ready_on_host().is_some()
+            || self.with(Access::Read, Cause::Host, "try_host", site, transfer::is_host_at_hand)?;
+        if is_ready { self.host(site).map(Some) } else { Ok(None) }
+    }
+
+    pub(super) fn discard(&self, site: CallSite) {
+        self.with(Access::Overwrite, Cause::Explicit, "discard", site, transfer::discard);
+    }
+
     pub(super) fn to_vec(self, site: CallSite) -> Result<Vec<T>> {
         let host = self.host(site)?;
         elements_of(&host).map_err(|requested| self.host_full(requested, site))

@@ -100,7 +100,7 @@ use resident_core::layout::{MemoryOrder, Selection};
 /// | parts and other shapes | [`slice`](Self::slice), [`slice_mut`](Self::slice_mut), [`t`](Self::t), [`reshape`](Self::reshape), [`axis_iter`](Self::axis_iter) |
 /// | one number of all | [`sum`](Self::sum), [`max`](Self::max), [`dot`](Self::dot), and the functions of [`ops`](crate::ops) |
 /// | ask, without copying | [`shape`](Self::shape), [`residency`](Self::residency), [`traffic`](Self::traffic) |
-/// | free memory, pin it | [`release_on`](Self::release_on), [`page_lock`](Self::page_lock) |
+/// | free memory, pin it | [`release_on`](Self::release_on), [`release_host`](Self::release_host), [`page_lock`](Self::page_lock); [`discard`](Self::discard) |
 /// | look while it changes | [`watch`](Self::watch) |
 /// | give it back | [`into_array`](Self::into_array), [`into_device`](Self::into_device) |
 ///
@@ -490,6 +490,38 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     pub fn release_on(&mut self, device: &Device) -> Result<()> {
         let request = self.request(Access::Read, Cause::Evict, "release_on", call_site());
         transfer::release_on(&request, device)
+    }
+
+    /// Frees the host's memory of the array, and returns once nothing uses it any more. Contents
+    /// that only the host has are first uploaded, to a device that has memory for the array, else
+    /// to the current one. The next use on the host allocates new memory, at another address, and
+    /// downloads what it needs. [`into_array`](Self::into_array) then returns new memory too. Does
+    /// nothing if there is no such memory, or if a device accesses it.
+    ///
+    /// ```
+    /// use resident::{Device, SmartArray, Validity};
+    ///
+    /// let _here = Device::cpu().enter();
+    /// let mut table = SmartArray::from(vec![1.0_f32; 1000]);
+    /// table.release_host()?;                                // uploads 4,000 bytes
+    /// assert_eq!(table.residency().host(), Validity::Absent);
+    /// assert_eq!(table.host()?.sum(), 1000.0);              // downloads them
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`gpu`](Self::gpu), except that elements that were never written do not cause an error,
+    /// and [`Backend`](crate::Error::Backend) or [`DeviceLost`](crate::Error::DeviceLost) if a wait
+    /// fails. On an error the host keeps its memory.
+    #[track_caller]
+    pub fn release_host(&mut self) -> Result<()> {
+        transfer::release_host(&self.request(
+            Access::Read,
+            Cause::Evict,
+            "release_host",
+            call_site(),
+        ))
     }
 
     pub(super) fn request(

@@ -29,7 +29,7 @@ pub(crate) use access::launch::LaunchedArrays;
 pub(crate) use access::mark::{mark_foreign, mark_host_written, write_on_host};
 pub(crate) use access::request::{Request, StoredView};
 pub(crate) use contents::assign::{Target, assign, clone_into};
-pub(crate) use contents::constant::{fill, fill_on};
+pub(crate) use contents::constant::{discard, fill, fill_on};
 pub(crate) use contents::copy_out::{CallerWaits, failure_of_copies, wait_for_arrival};
 pub(crate) use contents::element::{read_element, read_newest, write_element};
 pub(crate) use contents::lent::{LentView, copy_from_host, copy_to_host};
@@ -37,7 +37,7 @@ pub(crate) use contents::pinned_copy::{
     CopyCall, ReadAt, copy_from_pinned, copy_to_pinned, snapshot_to_pinned,
 };
 pub(crate) use contents::snapshot::{Snapshot, SnapshotCall, snapshot};
-pub(crate) use copy::missing::{acquire_host, prefetch_host};
+pub(crate) use copy::missing::{acquire_host, is_host_at_hand, prefetch_host};
 pub(crate) use memory::allocate::allocate;
 pub(crate) use memory::evict::release_on;
 pub(crate) use memory::mapped::{
@@ -47,4 +47,5 @@ pub(crate) use memory::page_lock::{allocate_pinned, end_loan, expect_outside_ker
 #[cfg(feature = "cuda")]
 pub(crate) use memory::release::take_memory;
 pub(crate) use memory::release::{finish_watches, release};
+pub(crate) use memory::release_host::release_host;
 pub(crate) use watch::{Next, WatchCore, WatchedState};

@@ -264,6 +264,28 @@ macro_rules! exclusive_methods {
             Ok(())
         }
 
+        /// Forgets the contents of this part: no side has them any more, so nothing is copied back
+        /// or written to make room, and reading them is
+        /// [`Uninitialised`](crate::Error::Uninitialised) until they are written again. Memory
+        /// stays. Neither copies nor waits; uses no device. As StarPU's `invalidate`.
+        ///
+        /// ```
+        /// use resident::{Device, Error, SmartArray, Validity};
+        ///
+        /// let device = Device::cpu();
+        /// let mut scratch = SmartArray::<f32, _>::uninit(1000);
+        /// drop(scratch.gpu_overwrite_on(&device.stream())?);    // a kernel would write it
+        /// scratch.discard();
+        /// assert!(matches!(scratch.host(), Err(Error::Uninitialised { .. })));
+        /// scratch.release_on(&device)?;                         // downloads nothing
+        /// assert_eq!(scratch.traffic().to_host.bytes, 0);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        #[track_caller]
+        pub fn discard(&mut self) {
+            self.part().discard(call_site());
+        }
+
         /// As [`fill`](Self::fill), and queues the fill of the copy on `stream`'s device now.
         ///
         /// ```

@@ -45,6 +45,31 @@ macro_rules! guard_methods {
             self.$part().host(call_site())
         }
 
+        /// The host's copy of this part if it is valid and no queued work writes it, else `None`:
+        /// where [`host`](Self::host) would download or wait. Fills in constants. Never copies from
+        /// a device.
+        ///
+        /// ```
+        /// use resident::{Device, SmartArray};
+        ///
+        /// let _here = Device::cpu().enter();
+        /// let mut field = SmartArray::from(vec![1.0_f32; 100]);
+        /// assert!(field.try_host()?.is_some());
+        /// drop(field.gpu_mut()?);                                   // a kernel would write it
+        /// assert!(field.try_host()?.is_none());
+        /// assert_eq!(field.traffic().to_host.count, 0);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// [`Uninitialised`](crate::Error::Uninitialised), [`Lost`](crate::Error::Lost) and
+        /// [`OutOfMemory`](crate::Error::OutOfMemory) as [`host`](Self::host).
+        #[track_caller]
+        pub fn try_host(&self) -> Result<Option<HostRef<$life, T, D>>> {
+            self.$part().try_host(call_site())
+        }
+
         /// The current device's copy of this part, ordered on the current stream: see
         /// [`gpu_on`](Self::gpu_on).
         ///

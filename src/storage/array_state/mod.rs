@@ -365,6 +365,22 @@ impl ArrayState {
         copy.uses = Uses::default();
     }
 
+    /// Takes the host memory, which the call at `site` frees. Every element is also valid
+    /// elsewhere, and no work uses the memory.
+    pub(crate) fn take_host(
+        &mut self,
+        memory_order: &MemoryOrder,
+        site: CallSite,
+    ) -> [Option<Arc<HostBuffer>>; 2] {
+        let (extents, whole) = (memory_order.extents(), memory_order.whole());
+        self.record_withdrawn(memory_order, Location::HOST, &whole, site);
+        // The number is never looked up, because no element is lost.
+        self.coherence.invalidate(extents, Location::HOST, &whole, LossId(u32::MAX));
+        self.is_host_read_only = false;
+        let first = self.cold.as_mut().and_then(|cold| cold.read_only_host.take());
+        [self.host.take(), first]
+    }
+
     /// Takes the copies on devices, because the array is over. Nothing refers to them any more:
     /// other threads that list the live arrays may look at this one until they drop their handles.
     pub(crate) fn take_device_copies(&mut self) -> SmallVec<[DeviceCopy; 1]> {

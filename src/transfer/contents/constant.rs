@@ -1,5 +1,5 @@
 //! Makes elements a constant without a copy: only the value is stored, and the memory of each
-//! location is filled when the elements are first needed there.
+//! location is filled when the elements are first needed there. Or discards them.
 
 use smallvec::SmallVec;
 
@@ -25,6 +25,28 @@ pub(crate) fn fill(request: &Request<'_>, value: Bytes) {
     request.poison(&mut state, stale);
     request.storage.publish(&state);
     request.record_access(None);
+    drop(state);
+    notify_watchers();
+}
+
+/// Makes the elements uninitialised: their contents are copied no more.
+pub(crate) fn discard(request: &Request<'_>) {
+    if request.is_empty() {
+        return;
+    }
+    let (storage, memory_order) = (request.storage, request.storage.memory_order());
+    let mut state = storage.lock();
+    let stale = request.poisoned_copies(&state, None);
+    storage.published.forget_readers();
+    state.record_stale(memory_order, request.selection, None, request.site);
+    let extents = memory_order.extents();
+    request.selection.for_each_region(memory_order, |region| {
+        state.coherence.discard(extents, region);
+    });
+    state.drop_unused_constants();
+    state.note_use(UseKind::Write, request.selection);
+    request.poison(&mut state, stale);
+    storage.publish(&state);
     drop(state);
     notify_watchers();
 }

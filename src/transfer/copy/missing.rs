@@ -297,6 +297,27 @@ pub(crate) fn acquire_host(request: &Request<'_>) -> Result<()> {
     Ok(())
 }
 
+/// Whether [`acquire_host`] for a read needs neither a copy from a device nor a wait. It may fill in
+/// constants.
+///
+/// # Errors
+///
+/// The elements have no contents.
+pub(crate) fn is_host_at_hand(request: &Request<'_>) -> Result<bool> {
+    if request.is_empty() {
+        return Ok(true);
+    }
+    let mut state = request.storage.lock();
+    state.reconcile(request.storage.memory_order());
+    let host = state.host_location();
+    let copies =
+        if request.is_missing(&state, host) { request.plan(&state, host)? } else { Vec::new() };
+    let is_copied = copies.iter().any(|copy| matches!(copy.source, Source::Location(_)));
+    let is_busy =
+        state.is_claimed(host, request.selection) || !request.uses_to_end(&mut state).is_empty();
+    Ok(!is_copied && !is_busy)
+}
+
 /// Removes the uses that have completed, and returns whether the elements can be accessed. `false`
 /// means that a copy has failed meanwhile, so that the elements are stale again.
 fn is_acquired_on_host(request: &Request<'_>, state: &mut ArrayState) -> bool {

@@ -6,4 +6,5 @@ pub(super) mod mapped;
 pub(super) mod page_lock;
 pub(super) mod poison;
 pub(super) mod release;
+pub(super) mod release_host;
 pub(super) mod room;

@@ -118,6 +118,11 @@ impl Coherence {
         self.change(shape, region, |_| constant);
     }
 
+    /// Forgets the contents of a region: it is as if it had never been written.
+    pub fn discard(&mut self, shape: &[u64], region: &Region) {
+        self.change(shape, region, |_| Content::Undefined(Undefined::Never));
+    }
+
     /// Records that the copy at `location` is unusable, because it was freed or damaged. Elements
     /// stored only there are lost; other elements become stale at `location`.
     pub fn invalidate(&mut self, shape: &[u64], location: Location, region: &Region, loss: LossId) {
