@@ -9,9 +9,12 @@
 //! 3. [Budgets in tests](budgets_in_tests): tests that fail if more is copied.
 //! 4. [Several streams](several_streams): copies and kernels that overlap, without events.
 //! 5. [Programs that run for long](programs_that_run_for_long), and many processes: numbers for
-//!    monitoring, reports meanwhile, memory.
+//!    monitoring, reports meanwhile, forked children, memory.
 //! 6. [Threads that wait](threads_that_wait): rayon, async executors, and bodies that wait for each
 //!    other.
+//!
+//! To look things up: [first hour on a GPU](first_hour_on_a_gpu), the [environment
+//! variables](configuration), and [when not to use it](when_not_to_use_it).
 //!
 //! For those who know other libraries: [what differs](from_numba_cupy_and_cudarc) and the most
 //! common names, all names of [Numba](from_numba), [CuPy](from_cupy) and [cudarc](from_cudarc), and
@@ -41,6 +44,15 @@ pub mod programs_that_run_for_long {}
 
 #[doc = include_str!("../docs/guide/threads_that_wait.md")]
 pub mod threads_that_wait {}
+
+#[doc = include_str!("../docs/guide/first_hour_on_a_gpu.md")]
+pub mod first_hour_on_a_gpu {}
+
+#[doc = include_str!("../docs/guide/configuration.md")]
+pub mod configuration {}
+
+#[doc = include_str!("../docs/guide/when_not_to_use_it.md")]
+pub mod when_not_to_use_it {}
 
 #[doc = include_str!("../docs/guide/from_numba_cupy_and_cudarc/introduction.md")]
 pub mod from_numba_cupy_and_cudarc {}

@@ -102,7 +102,7 @@ fn links_between_documents_lead_to_files() {
 }
 
 /// The items of the lists in a document, each with its further lines.
-fn items(text: &str) -> Vec<String> {
+pub(crate) fn items(text: &str) -> Vec<String> {
     let mut items: Vec<String> = Vec::new();
     let mut is_in_item = false;
     for line in text.lines() {

@@ -5,6 +5,7 @@ mod circles;
 mod documentation;
 mod documents;
 mod environment;
+mod guide;
 mod layers;
 mod limits;
 mod modules;

@@ -22,7 +22,7 @@ const fn variable(
     Variable { name, expected, default, documented }
 }
 
-const PAGE: &str = "src/lib.rs";
+const PAGE: &str = "docs/guide/configuration.md";
 const MPI: &str = "mpi/src/lib.rs";
 const OF_TESTS: &str = "CONTRIBUTING.md";
 const LONG_CHECKS: &str = "scripts/long-checks";
