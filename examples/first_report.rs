@@ -1,18 +1,42 @@
-//! A program that copies three times, and its report. The README shows both.
+//! A kernel in Rust and in CUDA C, launched twice with host code in between, and the report of its
+//! copies. The README shows both.
 
 #![allow(unreachable_pub, reason = "a test calls it too")]
 
-use resident::{Result, SmartArray, audit, ndarray::Array2, ops, prelude::s};
+use resident::ndarray::{Array2, Ix2, s};
+use resident::{Device, Grid, In, Kernel, Out, Result, SmartArray, audit};
+
+const CUDA: &str = r#"
+extern "C" __global__ void blur(resident::View2<const float> src, resident::View2<float> dst) {
+    long long i = blockIdx.y * blockDim.y + threadIdx.y, j = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= dst.shape[0] || j >= dst.shape[1]) return;
+    long long up = i > 0 ? i - 1 : i, down = i + 1 < dst.shape[0] ? i + 1 : i;
+    dst(i, j) = (src(up, j) + src(i, j) + src(down, j)) / 3;
+}"#;
 
 pub fn main() -> Result<()> {
+    let _here = Device::cpu().enter(); // on a GPU: Device::cuda(0)?.enter()
+    let blur = Kernel::<(In<f32, Ix2>, Out<f32, Ix2>)>::new("blur")
+        .require("`dst` has the shape of `src`", |_, (src, dst)| src.shape() == dst.shape())
+        .host(|_, (src, mut dst)| {
+            let rows = src.nrows();
+            for ((i, j), dst) in dst.indexed_iter_mut() {
+                let (up, down) = (i.saturating_sub(1), (i + 1).min(rows - 1));
+                *dst = (src[[up, j]] + src[[i, j]] + src[[down, j]]) / 3.0;
+            }
+        });
+    // SAFETY: each thread writes one element of `dst`, and reads `src` within the same shape.
+    let blur = unsafe { blur.cuda(CUDA) };
+
     let (sum, report) = audit::capture(|| -> Result<f32> {
-        let mut photo = SmartArray::from(Array2::<f32>::ones((1024, 768))).named("photo");
-        let light = SmartArray::full((1024, 768), 0.25); // each memory fills its own copy
-        ops::scaled_add(2.0, &light, &mut photo)?; // photo += 2 light; uploads `photo`
-        photo.slice_mut(s![0, ..]).fill(0.0)?; // where the newest contents are: on the device
-        photo.slice_mut(s![7, ..]).host_overwrite()?.fill(1.0); // on the host; copies nothing
-        ops::scaled_add(2.0, &light, &mut photo)?; // uploads row 7
-        Ok(photo.slice(s![.., 99]).host()?.sum()) // downloads column 99
+        let photo = SmartArray::from(Array2::<f32>::ones((1024, 768))).named("photo");
+        let mut soft = SmartArray::uninit((1024, 768)).named("soft");
+        let mut softer = SmartArray::uninit((1024, 768)).named("softer");
+        let grid = Grid::cover_2d((1024, 768), (8, 32));
+        blur.launch(grid, (&photo, &mut soft))?; // uploads `photo`
+        soft.slice_mut(s![500, ..]).host_overwrite()?.fill(0.0); // the host draws a line
+        blur.launch(grid, (&soft, &mut softer))?; // uploads that line
+        Ok(softer.slice(s![.., 99]).host()?.sum()) // downloads a column
     });
     println!("{}\n{report}", sum?);
     Ok(())

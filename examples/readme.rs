@@ -30,7 +30,7 @@ fn the_first_program_is_the_example() {
 
 /// The lines of sites, and those of copies to devices and to the host.
 fn is_shown(line: &str) -> bool {
-    let words = ["    at ", "  photo", "copies  to devices", "copy    to the host"];
+    let words = ["    at ", "  launch  ", "  host  ", "copies  to devices", "copy    to the host"];
     words.iter().any(|word| line.contains(word))
 }
 
