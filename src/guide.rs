@@ -2,15 +2,19 @@
 //!
 //! First steps, in reading order:
 //!
-//! 1. [From a loop to a GPU](from_a_loop_to_a_gpu): one kernel, written, tested and checked on a
+//! 1. [From ndarray](from_ndarray): what ndarray's names are here, and what each of them copies.
+//! 2. [From a loop to a GPU](from_a_loop_to_a_gpu): one kernel, written, tested and checked on a
 //!    machine without a GPU.
-//! 2. [Read a report](read_a_report): what a program copies, what it need not, and how to mend
+//! 3. [Kernels on two and three dimensions](kernels_on_two_and_three_dimensions): views, grids,
+//!    edges, halos, shared memory, strides.
+//! 4. [Operations](operations): what there is without kernels of your own, by task.
+//! 5. [Read a report](read_a_report): what a program copies, what it need not, and how to mend
 //!    that.
-//! 3. [Budgets in tests](budgets_in_tests): tests that fail if more is copied.
-//! 4. [Several streams](several_streams): copies and kernels that overlap, without events.
-//! 5. [Programs that run for long](programs_that_run_for_long), and many processes: numbers for
+//! 6. [Budgets in tests](budgets_in_tests): tests that fail if more is copied.
+//! 7. [Several streams](several_streams): copies and kernels that overlap, without events.
+//! 8. [Programs that run for long](programs_that_run_for_long), and many processes: numbers for
 //!    monitoring, reports meanwhile, forked children, memory.
-//! 6. [Threads that wait](threads_that_wait): rayon, async executors, and bodies that wait for each
+//! 9. [Threads that wait](threads_that_wait): rayon, async executors, and bodies that wait for each
 //!    other.
 //!
 //! To look things up: [first hour on a GPU](first_hour_on_a_gpu), the [environment
@@ -27,8 +31,17 @@
 #[allow(unused_imports, reason = "for links")]
 use super::*;
 
+#[doc = include_str!("../docs/guide/from_ndarray.md")]
+pub mod from_ndarray {}
+
 #[doc = include_str!("../docs/guide/from_a_loop_to_a_gpu.md")]
 pub mod from_a_loop_to_a_gpu {}
+
+#[doc = include_str!("../docs/guide/kernels_on_two_and_three_dimensions.md")]
+pub mod kernels_on_two_and_three_dimensions {}
+
+#[doc = include_str!("../docs/guide/operations.md")]
+pub mod operations {}
 
 #[doc = include_str!("../docs/guide/read_a_report.md")]
 pub mod read_a_report {}

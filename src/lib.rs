@@ -55,7 +55,10 @@
 //!
 //! | page | for |
 //! |---|---|
+//! | [From ndarray](guide::from_ndarray) | ndarray's names here, and what each copies |
 //! | [From a loop to a GPU](guide::from_a_loop_to_a_gpu) | a first kernel, tested and checked without a GPU |
+//! | [Kernels on two and three dimensions](guide::kernels_on_two_and_three_dimensions) | views, grids, edges, halos, shared memory |
+//! | [Operations](guide::operations) | what there is without kernels of your own |
 //! | [Read a report](guide::read_a_report) | what a program copies, what it need not, how to mend that |
 //! | [Budgets in tests](guide::budgets_in_tests) | tests that fail if more is copied |
 //! | [Several streams](guide::several_streams) | copies and kernels that overlap |
