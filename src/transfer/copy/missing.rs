@@ -297,8 +297,8 @@ pub(crate) fn acquire_host(request: &Request<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Whether [`acquire_host`] for a read needs neither a copy from a device nor a wait. It may fill in
-/// constants.
+/// Whether [`acquire_host`] for a read needs neither a copy from a device nor a wait. It may fill
+/// in constants.
 ///
 /// # Errors
 ///
