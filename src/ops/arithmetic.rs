@@ -2,6 +2,8 @@
 
 #![allow(private_interfaces, reason = "hidden items of sealed traits name private types")]
 
+use num_complex::Complex;
+
 use super::c_type::CType;
 use super::elementwise::Unary;
 use super::random;
@@ -12,7 +14,8 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// An unsigned integer, as which elements are moved.
+/// As which elements are moved: an unsigned integer, or a complex number itself, whose alignment is
+/// smaller than that of an integer of its size.
 pub trait Word: Element {
     #[doc(hidden)]
     const C: CType;
@@ -27,6 +30,7 @@ macro_rules! words {
 }
 
 words!(u8: CType::U8, u16: CType::U16, u32: CType::U32, u64: CType::U64);
+words!(Complex<f32>: CType::C32, Complex<f64>: CType::C64);
 
 /// Declares how to convert each of these numbers, or converts each in the same way.
 macro_rules! from_numbers {
@@ -51,8 +55,8 @@ macro_rules! from_numbers {
 }
 
 /// Elements that [`add`](super::add), [`cast`](super::cast), [`copy`](super::copy) and their kin
-/// accept: `f32`, `f64`, `i32`, `i64`, `u32`, `u64` and `u8`, and `f16` and `bf16` of the crate
-/// `half`. Sealed.
+/// accept: `f32`, `f64`, `i32`, `i64`, `u32`, `u64` and `u8`, `f16` and `bf16` of the crate `half`,
+/// and `Complex<f32>` and `Complex<f64>` of the crate `num_complex`. Sealed.
 ///
 /// The two types of `half` are computed with as `f32`, and each result is rounded once, to the
 /// nearest. Casts to them are rounded once, from all digits of the number.
@@ -60,12 +64,19 @@ macro_rules! from_numbers {
 /// Sums, differences and products of integers wrap around, as in NumPy and in release builds of
 /// Rust. Quotients of integers are truncated, as in Rust; a quotient by 0 is 0, as NumPy's
 /// `floor_divide` gives it, and the smallest integer divided by -1 wraps around to itself.
+///
+/// Products of complex numbers are those of `num_complex`, bit by bit, on every device. Quotients
+/// are made by Smith's method, as NumPy's are: they do not overflow where `num_complex`'s, which
+/// square the divisor, do, and the quotient by a real number is that of both parts. They are
+/// within `4 EPSILON` of the exact quotient, relative to its magnitude, unless parts are subnormal.
+/// A quotient by 0 is NaN.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an element that `resident::ops` computes with",
-    note = "these are `f32`, `f64`, `i32`, `i64`, `u32`, `u64`, `u8`, and `half`'s `f16` and `bf16`"
+    note = "these are `f32`, `f64`, `i32`, `i64`, `u32`, `u64`, `u8`, `half`'s `f16` and `bf16`, \
+            and `num_complex`'s `Complex<f32>` and `Complex<f64>`"
 )]
-pub trait Arithmetic: Element + PartialOrd + sealed::Sealed {
-    /// An unsigned integer of the same size, for operations that only move elements.
+pub trait Arithmetic: Element + PartialEq + sealed::Sealed {
+    /// What operations that only move elements take them for, of the same size.
     #[doc(hidden)]
     type Word: Word;
     #[doc(hidden)]
@@ -87,33 +98,46 @@ pub trait Arithmetic: Element + PartialOrd + sealed::Sealed {
     }
 
     from_numbers!();
+    /// The real part, for a type of real numbers.
+    #[doc(hidden)]
+    #[inline]
+    fn from_parts(re: f64, _im: f64) -> Self {
+        Self::from_f64(re)
+    }
     /// Rust's `self as U`.
     #[doc(hidden)]
     fn to<U: Arithmetic>(self) -> U;
+    /// `self < other`. Complex numbers have no order, and no operation that asks for one takes
+    /// them.
+    #[doc(hidden)]
+    fn is_less(self, other: Self) -> bool;
 }
 
-/// Elements that all operations accept: `f32`, `f64`, `i32`, `i64`, `u32`, `u64` and `u8`. Sealed.
+/// Elements that have an order, which [`clamp`](super::clamp), [`less`](super::less) and their kin
+/// accept: all of [`Arithmetic`] but complex numbers. Sealed.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a number that `resident::ops` computes with",
-    note = "these are `f32`, `f64`, `i32`, `i64`, `u32`, `u64` and `u8`"
+    message = "`{Self}` is not an element that has an order",
+    note = "these are `f32`, `f64`, `i32`, `i64`, `u32`, `u64`, `u8`, and `half`'s `f16` and `bf16`"
 )]
-pub trait Number: Arithmetic + PartialOrd {
-    /// The type of means and norms: the type itself for `f32` and `f64`, and `f64` for integers, as
-    /// in NumPy.
-    type Real: Number;
+pub trait Ordered: Arithmetic + PartialOrd {}
+
+/// Elements that [`sum`](super::sum), [`product`](super::product), [`mean`](super::mean),
+/// [`dot`](super::dot), [`matmul`](super::matmul) and a [`Reduction`](super::Reduction) accept:
+/// every [`Number`], `Complex<f32>` and `Complex<f64>`. Sealed.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an element of which `resident::ops` makes sums and products",
+    note = "these are `f32`, `f64`, `i32`, `i64`, `u32`, `u64`, `u8`, and `num_complex`'s \
+            `Complex<f32>` and `Complex<f64>`"
+)]
+pub trait Scalar: Arithmetic {
+    /// The type of means and norms: the type itself for floats and complex numbers, and `f64` for
+    /// integers, as in NumPy.
+    type Real: Scalar;
 
     #[doc(hidden)]
     const ZERO: Self;
     #[doc(hidden)]
-    const IS_FLOAT: bool;
-    #[doc(hidden)]
     fn is_nan(self) -> bool;
-    /// The square root, of a float.
-    #[doc(hidden)]
-    fn root(self) -> Self;
-    /// Applies a function to each element.
-    #[doc(hidden)]
-    fn map(function: Unary, from: &[Self], to: &mut [Self]);
     /// `c = a b`. `false`, and nothing is done, if elements are integers.
     #[doc(hidden)]
     fn multiply(
@@ -121,6 +145,22 @@ pub trait Number: Arithmetic + PartialOrd {
         b: &ndarray::ArrayView2<'_, Self>,
         c: &mut ndarray::ArrayViewMut2<'_, Self>,
     ) -> bool;
+}
+
+/// Elements that all operations accept: `f32`, `f64`, `i32`, `i64`, `u32`, `u64` and `u8`. Sealed.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a number that `resident::ops` computes with",
+    note = "these are `f32`, `f64`, `i32`, `i64`, `u32`, `u64` and `u8`"
+)]
+pub trait Number: Scalar + Ordered {
+    #[doc(hidden)]
+    const IS_FLOAT: bool;
+    /// The square root.
+    #[doc(hidden)]
+    fn root(real: Self::Real) -> Self::Real;
+    /// Applies a function to each element.
+    #[doc(hidden)]
+    fn map(function: Unary, from: &[Self], to: &mut [Self]);
 }
 
 /// Indices of sparse matrices: `u32` and `u64`. Sealed.
@@ -178,6 +218,20 @@ macro_rules! each {
     };
 }
 
+/// `multiply` of floats and complex numbers.
+macro_rules! multiply_by_ndarray {
+    ($one:expr) => {
+        fn multiply(
+            a: &ndarray::ArrayView2<'_, Self>,
+            b: &ndarray::ArrayView2<'_, Self>,
+            c: &mut ndarray::ArrayViewMut2<'_, Self>,
+        ) -> bool {
+            ndarray::linalg::general_mat_mul($one, a, b, Self::ZERO, c);
+            true
+        }
+    };
+}
+
 macro_rules! float {
     ($number:ident, $word:ident, $c:expr, $from:ident) => {
         impl sealed::Sealed for $number {}
@@ -207,19 +261,30 @@ macro_rules! float {
             fn to<U: Arithmetic>(self) -> U {
                 U::$from(self)
             }
+            #[inline]
+            fn is_less(self, other: Self) -> bool {
+                self < other
+            }
         }
 
-        impl Number for $number {
+        impl Ordered for $number {}
+
+        impl Scalar for $number {
             type Real = Self;
             const ZERO: Self = 0.0;
-            const IS_FLOAT: bool = true;
 
             #[inline]
             fn is_nan(self) -> bool {
                 self != self
             }
-            fn root(self) -> Self {
-                self.sqrt()
+            multiply_by_ndarray!(1.0);
+        }
+
+        impl Number for $number {
+            const IS_FLOAT: bool = true;
+
+            fn root(real: Self) -> Self {
+                real.sqrt()
             }
             fn map(function: Unary, from: &[Self], to: &mut [Self]) {
                 match function {
@@ -243,14 +308,6 @@ macro_rules! float {
                     Unary::Round => each!(from, to, |x| x.round()),
                     Unary::Trunc => each!(from, to, |x| x.trunc()),
                 }
-            }
-            fn multiply(
-                a: &ndarray::ArrayView2<'_, Self>,
-                b: &ndarray::ArrayView2<'_, Self>,
-                c: &mut ndarray::ArrayViewMut2<'_, Self>,
-            ) -> bool {
-                ndarray::linalg::general_mat_mul(1.0, a, b, 0.0, c);
-                true
             }
         }
     };
@@ -288,19 +345,36 @@ macro_rules! integer {
             fn to<U: Arithmetic>(self) -> U {
                 U::$from(self)
             }
+            #[inline]
+            fn is_less(self, other: Self) -> bool {
+                self < other
+            }
         }
 
-        impl Number for $number {
+        impl Ordered for $number {}
+
+        impl Scalar for $number {
             type Real = f64;
             const ZERO: Self = 0;
-            const IS_FLOAT: bool = false;
 
             #[inline]
             fn is_nan(self) -> bool {
                 false
             }
-            fn root(self) -> Self {
-                self.isqrt()
+            fn multiply(
+                _a: &ndarray::ArrayView2<'_, Self>,
+                _b: &ndarray::ArrayView2<'_, Self>,
+                _c: &mut ndarray::ArrayViewMut2<'_, Self>,
+            ) -> bool {
+                false
+            }
+        }
+
+        impl Number for $number {
+            const IS_FLOAT: bool = false;
+
+            fn root(real: f64) -> f64 {
+                real.sqrt()
             }
             fn map(function: Unary, from: &[Self], to: &mut [Self]) {
                 match function {
@@ -312,13 +386,6 @@ macro_rules! integer {
                     // already.
                     _ => to.copy_from_slice(from),
                 }
-            }
-            fn multiply(
-                _a: &ndarray::ArrayView2<'_, Self>,
-                _b: &ndarray::ArrayView2<'_, Self>,
-                _c: &mut ndarray::ArrayViewMut2<'_, Self>,
-            ) -> bool {
-                false
             }
         }
     };
@@ -358,9 +425,85 @@ macro_rules! half_float {
             fn to<U: Arithmetic>(self) -> U {
                 U::from_f32(self.to_f32())
             }
+            fn is_less(self, other: Self) -> bool {
+                self < other
+            }
         }
+
+        impl Ordered for $number {}
     };
 }
 
 half_float!(half::f16, CType::F16);
 half_float!(half::bf16, CType::BF16);
+
+/// The quotient by Smith's method, which scales by the larger part of the divisor.
+macro_rules! quotient {
+    ($a:ident, $b:ident) => {
+        if $b.re.abs() >= $b.im.abs() {
+            let ratio = $b.im / $b.re;
+            let divisor = $b.re + $b.im * ratio;
+            Self::new(($a.re + $a.im * ratio) / divisor, ($a.im - $a.re * ratio) / divisor)
+        } else {
+            let ratio = $b.re / $b.im;
+            let divisor = $b.re * ratio + $b.im;
+            Self::new(($a.re * ratio + $a.im) / divisor, ($a.im * ratio - $a.re) / divisor)
+        }
+    };
+}
+
+/// A type of the crate `num_complex`. `complex.cu` computes the same.
+macro_rules! complex {
+    ($part:ident, $c:expr) => {
+        impl sealed::Sealed for Complex<$part> {}
+
+        impl Arithmetic for Complex<$part> {
+            type Word = Self;
+            const C: CType = $c;
+
+            #[inline]
+            fn plus(self, other: Self) -> Self {
+                self + other
+            }
+            #[inline]
+            fn minus(self, other: Self) -> Self {
+                self - other
+            }
+            #[inline]
+            fn times(self, other: Self) -> Self {
+                self * other
+            }
+            #[inline]
+            fn over(self, other: Self) -> Self {
+                quotient!(self, other)
+            }
+            from_numbers!(|value| Self::new(value as $part, 0.0));
+            #[inline]
+            fn from_parts(re: f64, im: f64) -> Self {
+                Self::new(re as $part, im as $part)
+            }
+            #[inline]
+            fn to<U: Arithmetic>(self) -> U {
+                U::from_parts(self.re.into(), self.im.into())
+            }
+            #[inline]
+            fn is_less(self, _other: Self) -> bool {
+                false
+            }
+        }
+
+        impl Scalar for Complex<$part> {
+            type Real = Self;
+            const ZERO: Self = Self::new(0.0, 0.0);
+
+            #[inline]
+            fn is_nan(self) -> bool {
+                self != self
+            }
+            multiply_by_ndarray!(Self::new(1.0, 0.0));
+        }
+    };
+}
+
+complex!(f32, CType::C32);
+complex!(f64, CType::C64);

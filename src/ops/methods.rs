@@ -4,7 +4,7 @@ use std::ops::Deref;
 
 use ndarray::{Dimension, Ix1};
 
-use super::arithmetic::Number;
+use super::arithmetic::{Number, Scalar};
 use super::best::{self, Best};
 use super::call::{Call, stream_of};
 use super::dot;
@@ -15,7 +15,7 @@ use resident_backend::call_site::call_site;
 
 /// The number that an operation leaves in a result of one element.
 #[track_caller]
-fn number<T: Number, R: Number>(
+fn number<T: Scalar, R: Scalar>(
     name: &'static str,
     array: &impl AnyView<T>,
     operation: impl FnOnce(&Call<'_>, &mut SmartArray<R, Ix1>) -> Result<()>,
@@ -34,7 +34,7 @@ macro_rules! methods {
         /// Numbers of all elements, computed on the current stream, or on that of the device that
         /// alone has them: [`ops`](crate::ops). Each call waits for the result, and brings it alone
         /// to the host.
-        impl<T: Number, $($home, $borrow: Deref<Target = T>,)? D: Dimension> $type
+        impl<T: Scalar, $($home, $borrow: Deref<Target = T>,)? D: Dimension> $type
         where
             Self: AnyView<T>,
         {
@@ -108,7 +108,10 @@ macro_rules! methods {
             ///
             /// As [`sum`](Self::sum), and [`Shape`](crate::Error::Shape) if there are no elements.
             #[track_caller]
-            pub fn min(&self) -> Result<T> {
+            pub fn min(&self) -> Result<T>
+            where
+                T: Number,
+            {
                 number("min", self, |call, out| {
                     reduce::whole::<T, T>(call, Reduction::Min, self, out)
                 })
@@ -120,7 +123,10 @@ macro_rules! methods {
             ///
             /// As [`min`](Self::min).
             #[track_caller]
-            pub fn max(&self) -> Result<T> {
+            pub fn max(&self) -> Result<T>
+            where
+                T: Number,
+            {
                 number("max", self, |call, out| {
                     reduce::whole::<T, T>(call, Reduction::Max, self, out)
                 })
@@ -144,7 +150,10 @@ macro_rules! methods {
             ///
             /// As [`sum`](Self::sum).
             #[track_caller]
-            pub fn norm_l2(&self) -> Result<T::Real> {
+            pub fn norm_l2(&self) -> Result<T::Real>
+            where
+                T: Number,
+            {
                 number("norm_l2", self, |call, out| {
                     reduce::norm(call, self, out)
                 })
@@ -170,7 +179,10 @@ macro_rules! methods {
             ///
             /// As [`min`](Self::min).
             #[track_caller]
-            pub fn argmin(&self) -> Result<u64> {
+            pub fn argmin(&self) -> Result<u64>
+            where
+                T: Number,
+            {
                 number("argmin", self, |call, out| {
                     best::whole(call, Best::Min, self, out)
                 })
@@ -183,7 +195,10 @@ macro_rules! methods {
             ///
             /// As [`min`](Self::min).
             #[track_caller]
-            pub fn argmax(&self) -> Result<u64> {
+            pub fn argmax(&self) -> Result<u64>
+            where
+                T: Number,
+            {
                 number("argmax", self, |call, out| {
                     best::whole(call, Best::Max, self, out)
                 })

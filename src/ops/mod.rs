@@ -45,13 +45,31 @@
 //! that device. Only [`gather`], [`scatter`] and products of sparse matrices wait, for the check of
 //! their indices.
 //!
-//! Elements are `f32`, `f64`, `i32`, `i64`, `u32`, `u64` and `u8`, and for arithmetic, casts,
-//! bounds, copies, selections, gathers and scatters also `f16` and `bf16` of the crate `half`: see
-//! [`Arithmetic`], also for what integers do at their ends. On an NVIDIA GPU, operations are CUDA
-//! C, which is compiled at first use for each type and number of axes. On the embedded device they
-//! are Rust, on all cores from 1,048,576 elements on, in builds without optimisation from 131,072.
-//! An operation there whose arrays have up to 262,144 elements in all runs on the calling thread
-//! before it returns, if the stream is idle: that takes less time than waking another thread.
+//! On an NVIDIA GPU, operations are CUDA C, which is compiled at first use for each type and number
+//! of axes. On the embedded device they are Rust, on all cores from 1,048,576 elements on, in
+//! builds without optimisation from 131,072. An operation there whose arrays have up to 262,144
+//! elements in all runs on the calling thread before it returns, if the stream is idle: that takes
+//! less time than waking another thread.
+//!
+//! # Elements
+//!
+//! | elements | operations |
+//! |---|---|
+//! | `f32`, `f64`, `i32`, `i64`, `u32`, `u64`, `u8`: [`Number`] | all |
+//! | `f16` and `bf16` of the crate `half`: [`Ordered`] | arithmetic, comparisons, `clamp`, `cast`, `copy`, `select`, `gather`, `scatter`, `compress` |
+//! | `Complex<f32>` and `Complex<f64>` of the crate `num_complex`: [`Scalar`] | arithmetic, `sum`, `product`, `mean`, `dot`, `matmul`, `count_nonzero`, `any`, `all`, `equal`, `not_equal`, `cast`, `copy`, `select`, `gather`, `scatter`, `compress` |
+//!
+//! [`Elementwise`] and the inputs of a [`Reduction`] take all of them. [`Arithmetic`] says what
+//! integers do at their ends, and how complex numbers are multiplied and divided. What needs an
+//! order, such as `min` and `sort`, does not compile for complex numbers:
+//!
+//! ```compile_fail,E0277
+//! # use num_complex::Complex;
+//! # use resident::SmartArray;
+//! let z = SmartArray::from([Complex::new(1.0, 2.0)]);
+//! z.min()?; // `z.sum()?` would compile
+//! # Ok::<(), resident::Error>(())
+//! ```
 //!
 //! # Sums
 //!
@@ -120,7 +138,7 @@ mod to_odd;
 #[cfg(all(test, feature = "nccl"))]
 mod tests;
 
-pub use arithmetic::{Arithmetic, Float, Index, Number};
+pub use arithmetic::{Arithmetic, Float, Index, Number, Ordered, Scalar};
 pub use best::functions::{
     argmax, argmax_axis, argmax_axis_on, argmax_on, argmin, argmin_axis, argmin_axis_on, argmin_on,
 };

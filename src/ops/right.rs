@@ -2,6 +2,7 @@
 
 use half::{bf16, f16};
 use ndarray::{ArrayViewD, ArrayViewMutD, IxDyn};
+use num_complex::Complex;
 
 use super::align;
 use super::arithmetic::Arithmetic;
@@ -85,7 +86,7 @@ macro_rules! numbers {
     };
 }
 
-numbers!(f32, f64, i32, i64, u32, u64, u8, f16, bf16);
+numbers!(f32, f64, i32, i64, u32, u64, u8, f16, bf16, Complex<f32>, Complex<f64>);
 
 /// A body in Rust: the left operand, the right operand, and the result.
 pub(super) trait Body<T, U>:

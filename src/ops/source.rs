@@ -22,7 +22,7 @@ pub(super) fn elementwise(
     value: &str,
 ) -> GpuSource {
     let (mut declared, mut loaded, mut out) = (Vec::new(), String::new(), compute);
-    let mut functions = "";
+    let mut types = Vec::new();
     for parameter in parameters {
         match parameter {
             Parameter::Scalar(name, c) => {
@@ -41,26 +41,30 @@ pub(super) fn elementwise(
         if let Parameter::InOut(c) = parameter {
             let _ = writeln!(loaded, "    {} y = {}(out.at(i));", c.name, c.load);
         }
-        if let Parameter::Scalar(_, c) | Parameter::In(_, c) | Parameter::Out(c) = parameter
-            && functions.is_empty()
-        {
-            functions = c.functions();
-        }
+        let (Parameter::Scalar(_, c)
+        | Parameter::In(_, c)
+        | Parameter::Out(c)
+        | Parameter::InOut(c)) = parameter;
+        types.push(*c);
     }
+    // On NVIDIA GPUs `complex.cu` sees to that.
+    let is_exact = types.iter().any(CType::is_complex);
     let text = format!(
-        "{functions}typedef {} T;\ntypedef {} W;\n\n\
+        "{}typedef {} T;\ntypedef {} W;\n\n\
          extern \"C\" __global__ void apply({}) {{\n    \
              long long i = resident::thread();\n    \
              if (i >= out.size()) return;\n\
              {loaded}    out.at(i) = {}(({})({value}));\n\
          }}\n",
+        CType::preludes(types),
         compute.name,
         compute.word,
         declared.join(", "),
         out.store,
         out.name,
     );
-    GpuSource::c(text).entry("apply")
+    let source = GpuSource::c(text).entry("apply");
+    if is_exact { source.option("--fmad=false") } else { source }
 }
 
 /// A kernel of files, whose defaults these declarations replace.
@@ -71,8 +75,9 @@ pub(super) fn of_file(texts: &[&str], entry: &'static str, declarations: &str) -
 
 /// The types and the rank.
 pub(super) fn declarations(rank: usize, from: CType, element: CType) -> String {
+    let preludes = CType::preludes([from, element]);
     format!(
-        "typedef {} A;\ntypedef {} T;\ntypedef {} W;\nenum {{ RANK = {rank} }};\n",
+        "{preludes}typedef {} A;\ntypedef {} T;\ntypedef {} W;\nenum {{ RANK = {rank} }};\n",
         from.name, element.name, element.word,
     )
 }

@@ -2,8 +2,9 @@
 //! `RESIDENT_NVRTC` names the library.
 
 use ndarray::{Axis, s};
+use num_complex::Complex;
 
-use super::arithmetic::{Arithmetic, Float, Index, Number};
+use super::arithmetic::{Arithmetic, Float, Index, Number, Ordered, Scalar};
 use super::elementwise::Unary;
 use super::language;
 use super::right::Right;
@@ -55,15 +56,32 @@ fn real_nvrtc_compiles_texts() -> Result<()> {
     each!(f32, f64, i32, i64, u32, u64, u8, half::f16, half::bf16);
     macro_rules! reduce {
         ($($type:ty),+) => {
-            $(reductions_of::<$type>(&mut check)?;)+
+            $(reductions_of::<$type>("h > 0 ? x / 2 : x", "min(a, b) + max(a, b)", &mut check)?;)+
         };
     }
     reduce!(f32, f64, i32, i64, u32, u64, u8);
-    assert_eq!(count, 9 * 2 + 7 * 5);
+    macro_rules! complex {
+        ($($type:ty),+) => {
+            $(
+                elementwise_of::<$type>(COMPLEX, &mut check)?;
+                reductions_of::<$type>("conj(x) / h", "a + b", &mut check)?;
+            )+
+        };
+    }
+    complex!(Complex<f32>, Complex<f64>);
+    assert_eq!(count, 11 * 2 + 9 * 5);
     Ok(())
 }
 
-/// A text with all that the language has, whose value becomes this type of C.
+/// A text with all that the language has for complex numbers.
+const COMPLEX: &str = "
+    complex<double> d = 2 * x; complex<float> f = complex(1, 2.0f) + a;
+    d += f * x - a / x; d -= 1; f *= -conj(f); d++; --f;
+    double r = re(d) + im(x) + re(2) + abs(f) * abs(d);
+    if (d == f || x != 1 || !a) d = r; else f = d ? x : r;
+    y = d / complex(r, 1) + (complex<float>)d + f + (bool)x";
+
+/// A text with all that the language has for real numbers, whose value becomes this type of C.
 fn everything(kind: &str) -> String {
     let of_float = |name: &str| {
         let count = language::functions_of_floats().find(|(known, _)| *known == name);
@@ -90,8 +108,11 @@ fn everything(kind: &str) -> String {
 }
 
 fn of_type<T: Arithmetic>(check: &mut dyn FnMut(&Program)) -> Result<()> {
+    elementwise_of::<T>(&everything(T::C.of_text().c()), check)
+}
+
+fn elementwise_of<T: Arithmetic>(text: &str, check: &mut dyn FnMut(&Program)) -> Result<()> {
     let _here = Device::emulated(Emulation::new()).enter();
-    let text = everything(T::C.of_text().c());
     let operation =
         super::Elementwise::<(T, In<T>, InOut<T>)>::new("all", text, ["a", "x", "y"]).host(|_| ());
     let table = SmartArray::<T, _>::zeros((6, 6));
@@ -102,16 +123,11 @@ fn of_type<T: Arithmetic>(check: &mut dyn FnMut(&Program)) -> Result<()> {
     Ok(())
 }
 
-fn reductions_of<T: Number>(check: &mut dyn FnMut(&Program)) -> Result<()> {
+fn reductions_of<T: Scalar>(map: &str, join: &str, check: &mut dyn FnMut(&Program)) -> Result<()> {
     let _here = Device::emulated(Emulation::new()).enter();
-    let reduction = super::Reduction::<(half::f16, In<T>), T>::new(
-        "all",
-        ["h", "x"],
-        "h > 0 ? x / 2 : x",
-        "min(a, b) + max(a, b)",
-        T::ZERO,
-    )
-    .host(|(_, x)| x, |a, _| a);
+    let reduction =
+        super::Reduction::<(half::f16, In<T>), T>::new("all", ["h", "x"], map, join, T::ZERO)
+            .host(|(_, x)| x, |a, _| a);
     let (line, table) = (SmartArray::<T, _>::zeros(9000), SmartArray::<T, _>::zeros((300, 90)));
     reduction.apply((half::f16::ONE, &line))?;
     let mut sums = SmartArray::<T, _>::uninit(90);
@@ -133,15 +149,17 @@ fn every_program() -> Vec<&'static Program> {
     }
     each!(f32, f64, i32, i64, u32, u64, u8);
     outcome = outcome.and_then(|()| floats::<f32>()).and_then(|()| floats::<f64>());
-    outcome = outcome.and_then(|()| arithmetic::<half::f16>());
-    outcome = outcome.and_then(|()| arithmetic::<half::bf16>());
+    outcome = outcome.and_then(|()| ordered::<half::f16>());
+    outcome = outcome.and_then(|()| ordered::<half::bf16>());
+    outcome = outcome.and_then(|()| complex::<Complex<f32>>());
+    outcome = outcome.and_then(|()| complex::<Complex<f64>>());
     outcome.unwrap_or_else(|error| panic!("{error}"));
     super::cache::programs()
 }
 
 fn numbers<T: Number + Right<T>>() -> Result<()> {
     let table = SmartArray::<T, _>::zeros((40, 40));
-    arithmetic::<T>()?;
+    ordered::<T>()?;
     let mut out = SmartArray::<T, _>::zeros((40, 40));
     for function in [Unary::Neg, Unary::Abs, Unary::Sign, Unary::Square, Unary::Round] {
         super::map(function, &table, &mut out)?;
@@ -154,14 +172,19 @@ fn numbers<T: Number + Right<T>>() -> Result<()> {
             super::map(function, &table, &mut out)?;
         }
     }
-    super::matmul(&table, &table, &mut out)?;
     sparse::<u32, T>()?;
     sparse::<u64, T>()?;
     super::sort(&mut out)?;
     super::sort(&mut out.slice_mut(s![..;2, ..;2]))?;
     super::cumulative_sum(&table, &mut out)?;
     super::cumulative_sum_axis(&table, Axis(0), &mut out)?;
-    reductions(&table)
+    reductions(&table)?;
+    sums(&table)
+}
+
+fn complex<T: Scalar + Right<T>>() -> Result<()> {
+    arithmetic::<T>()?;
+    sums(&SmartArray::<T, _>::zeros((40, 40)))
 }
 
 fn sparse<I: Index, T: Number>() -> Result<()> {
@@ -184,36 +207,59 @@ fn floats<T: Float>() -> Result<()> {
 }
 
 fn reductions<T: Number>(table: &SmartArray<T, ndarray::Ix2>) -> Result<()> {
-    let part = table.slice(s![..;2, ..;2]);
-    part.sum()?;
-    table.sum()?;
     table.min()?;
     table.max()?;
-    table.mean()?;
     table.norm_l2()?;
-    table.dot(table)?;
-    part.dot(&part)?;
     table.unique()?;
-    table.product()?;
-    table.count_nonzero()?;
-    table.any()?;
-    table.all()?;
     table.argmin()?;
     table.argmax()?;
     let mut line = SmartArray::<T, _>::zeros(40);
     let mut reals = SmartArray::<T::Real, _>::zeros(40);
     let mut places = SmartArray::<u64, _>::zeros(40);
     for axis in [Axis(0), Axis(1)] {
-        super::sum_axis(table, axis, &mut line)?;
         super::min_axis(table, axis, &mut line)?;
         super::max_axis(table, axis, &mut line)?;
-        super::mean_axis(table, axis, &mut reals)?;
         super::norm_l2_axis(table, axis, &mut reals)?;
         super::argmin_axis(table, axis, &mut places)?;
+    }
+    Ok(())
+}
+
+fn sums<T: Scalar>(table: &SmartArray<T, ndarray::Ix2>) -> Result<()> {
+    let part = table.slice(s![..;2, ..;2]);
+    part.sum()?;
+    table.sum()?;
+    table.mean()?;
+    table.dot(table)?;
+    part.dot(&part)?;
+    table.product()?;
+    table.count_nonzero()?;
+    table.any()?;
+    table.all()?;
+    super::matmul(table, table, &mut SmartArray::<T, _>::zeros((40, 40)))?;
+    let mut line = SmartArray::<T, _>::zeros(40);
+    let mut reals = SmartArray::<T::Real, _>::zeros(40);
+    let mut places = SmartArray::<u64, _>::zeros(40);
+    for axis in [Axis(0), Axis(1)] {
+        super::sum_axis(table, axis, &mut line)?;
+        super::mean_axis(table, axis, &mut reals)?;
         super::product_axis(table, axis, &mut line)?;
         super::count_nonzero_axis(table, axis, &mut places)?;
     }
     Ok(())
+}
+
+/// What [`arithmetic`] does not have of complex numbers.
+fn ordered<T: Ordered + Right<T>>() -> Result<()> {
+    let table = SmartArray::<T, _>::zeros((6, 6));
+    let (part, mut out) = (table.slice(s![..;2, ..;2]), SmartArray::<T, _>::zeros((6, 6)));
+    super::clamp(&table, T::zeroed(), T::zeroed(), &mut out)?;
+    let mut mask = SmartArray::<u8, _>::zeros((6, 6));
+    super::less(&table, &table, &mut mask)?;
+    super::less_equal(&table, &table, &mut mask)?;
+    super::greater(&table, T::zeroed(), &mut mask)?;
+    super::greater_equal(&part, T::zeroed(), &mut mask.slice_mut(s![..;2, ..;2]))?;
+    arithmetic::<T>()
 }
 
 fn arithmetic<T: Arithmetic + Right<T>>() -> Result<()> {
@@ -231,17 +277,12 @@ fn arithmetic<T: Arithmetic + Right<T>>() -> Result<()> {
     super::mul(&table, T::zeroed(), &mut out)?;
     super::div(&table, T::zeroed(), &mut out)?;
     super::scaled_add(T::zeroed(), &table, &mut out)?;
-    super::clamp(&table, T::zeroed(), T::zeroed(), &mut out)?;
     super::copy(&table, &mut out)?;
     super::copy(&part, &mut small)?;
     super::select(&ones, &table, &table, &mut out)?;
     let mut mask = SmartArray::<u8, _>::zeros((6, 6));
     super::equal(&table, &table, &mut mask)?;
     super::not_equal(&part, &part, &mut mask.slice_mut(s![..;2, ..;2]))?;
-    super::less(&table, &table, &mut mask)?;
-    super::less_equal(&table, &table, &mut mask)?;
-    super::greater(&table, T::zeroed(), &mut mask)?;
-    super::greater_equal(&part, T::zeroed(), &mut mask.slice_mut(s![..;2, ..;2]))?;
     let index = SmartArray::<u64, _>::zeros(9);
     let mut line = SmartArray::<T, _>::zeros(9);
     super::gather(&part, &index, &mut line)?;
@@ -251,6 +292,6 @@ fn arithmetic<T: Arithmetic + Right<T>>() -> Result<()> {
             $(super::cast(&table, &mut SmartArray::<$type, _>::zeros((6, 6)))?;)+
         };
     }
-    cast!(f32, f64, i32, i64, u32, u64, u8, half::f16, half::bf16);
+    cast!(f32, f64, i32, i64, u32, u64, u8, half::f16, half::bf16, Complex<f32>, Complex<f64>);
     Ok(())
 }

@@ -77,12 +77,28 @@ inline double __drcp_rn(double x) { return 1.0 / x; }
 inline double __dsqrt_rn(double x) { return ::sqrt(x); }
 inline float __fadd_rn(float x, float y) { return x + y; }
 inline float __fsub_rn(float x, float y) { return x - y; }
-inline float __fmul_rn(float x, float y) { return x * y; }
+// GCC contracts vectors of sums and differences of products in turn (`vfmaddsub`), although
+// contraction is off.
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__)
+#define RESIDENT_KEPT(x) __asm__("" : "+x"(x))
+#else
+#define RESIDENT_KEPT(x)
+#endif
+inline float __fmul_rn(float x, float y) {
+    float product = x * y;
+    RESIDENT_KEPT(product);
+    return product;
+}
 inline float __fdiv_rn(float x, float y) { return x / y; }
 inline float __fmaf_rn(float x, float y, float z) { return fmaf(x, y, z); }
 inline double __dadd_rn(double x, double y) { return x + y; }
 inline double __dsub_rn(double x, double y) { return x - y; }
-inline double __dmul_rn(double x, double y) { return x * y; }
+inline double __dmul_rn(double x, double y) {
+    double product = x * y;
+    RESIDENT_KEPT(product);
+    return product;
+}
+#undef RESIDENT_KEPT
 inline double __ddiv_rn(double x, double y) { return x / y; }
 inline double __fma_rn(double x, double y, double z) { return ::fma(x, y, z); }
 

@@ -1,14 +1,17 @@
 //! Sums of products.
 
 use crate::array::{AnyView, AnyViewMut};
-use crate::ops::arithmetic::Number;
+use crate::ops::arithmetic::Scalar;
 use crate::ops::operation::operations;
 
 operations! {
-    |call| [T: Number](a: &impl AnyView<T>, b: &impl AnyView<T>, out: &mut impl AnyViewMut<T>)
+    |call| [T: Scalar](a: &impl AnyView<T>, b: &impl AnyView<T>, out: &mut impl AnyViewMut<T>)
 
     /// The sum of the products of corresponding elements, into the one element of `out`, for
     /// operands of one shape: NumPy's `vdot` of real numbers.
+    ///
+    /// Complex numbers are not conjugated, as in ndarray's and NumPy's `dot`. For the inner
+    /// product, which conjugates, take a [`Reduction`](crate::ops::Reduction) of `conj(x) * y`.
     ///
     /// ```
     /// use resident::{Device, SmartArray, ops};

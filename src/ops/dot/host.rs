@@ -2,12 +2,12 @@
 
 use ndarray::{ArrayView1, ArrayViewD, ArrayViewMutD, Axis, Zip};
 
-use crate::ops::arithmetic::Number;
+use crate::ops::arithmetic::Scalar;
 use crate::ops::parallel::{Halves, PARALLEL_LEN_MIN, TASK_LEN, each_piece, pieces_of};
 use crate::ops::reduce::host::{LANES, LEAF_LEN, Sum, middle, of_lanes};
 
 /// The sums of products of the chunks of two lines.
-pub(in crate::ops) fn dot<T: Number>(
+pub(in crate::ops) fn dot<T: Scalar>(
     chunk: usize,
     a: ArrayViewD<'_, T>,
     b: ArrayViewD<'_, T>,
@@ -48,7 +48,7 @@ fn halves<'a, 'o, T>(
     ((a.0, b.0, first), Some((a.1, b.1, second)))
 }
 
-fn dot_of_lines<T: Number>(a: ArrayView1<'_, T>, b: ArrayView1<'_, T>) -> T {
+fn dot_of_lines<T: Scalar>(a: ArrayView1<'_, T>, b: ArrayView1<'_, T>) -> T {
     if a.len() > LEAF_LEN {
         let middle = middle(a.len());
         let (a, b) = (a.split_at(Axis(0), middle), b.split_at(Axis(0), middle));

@@ -7,7 +7,7 @@ mod host;
 use ndarray::IxDyn;
 
 use super::align;
-use super::arithmetic::Number;
+use super::arithmetic::Scalar;
 use super::cache;
 use super::call::Call;
 use super::reduce::{Reduction, of_nothing, reduce_all};
@@ -21,7 +21,7 @@ use crate::launch::{In, Kernel, Out};
 type DotKernel<T> = Kernel<(i64, In<T, IxDyn>, In<T, IxDyn>, Out<T, IxDyn>)>;
 
 /// The sum of products of corresponding elements.
-pub(super) fn dot<T: Number>(
+pub(super) fn dot<T: Scalar>(
     call: &Call<'_>,
     a: &impl AnyView<T>,
     b: &impl AnyView<T>,
@@ -50,7 +50,7 @@ pub(super) fn dot<T: Number>(
     reduce_all(call, Reduction::Sum, Operand::of(&partial), &mut out)
 }
 
-fn kernel<T: Number>(rank: usize) -> &'static DotKernel<T> {
+fn kernel<T: Scalar>(rank: usize) -> &'static DotKernel<T> {
     cache::kernel("ops::dot", rank, || {
         let kernel = DotKernel::<T>::new("ops::dot").own_host(|_, (chunk, a, b, out)| {
             host::dot(chunk as usize, a, b, out);

@@ -2,7 +2,7 @@
 
 use super::{Binary, Unary};
 use crate::array::{AnyView, AnyViewMut};
-use crate::ops::arithmetic::{Arithmetic, Number};
+use crate::ops::arithmetic::{Arithmetic, Number, Ordered};
 use crate::ops::elementwise;
 use crate::ops::operation::operations;
 use crate::ops::right::Right;
@@ -69,7 +69,8 @@ operations! {
     mul, mul_on => elementwise::binary(call, Binary::Mul, a, &b, out);
 
     /// `out = a / b`, element by element: see [`add`]. Quotients of integers are truncated, as in
-    /// Rust. A quotient by 0 is 0, as NumPy's `floor_divide` gives it.
+    /// Rust. A quotient by 0 is 0, as NumPy's `floor_divide` gives it. For those of complex numbers
+    /// see [`Arithmetic`].
     ///
     /// ```
     /// use resident::{Device, SmartArray, ops};
@@ -134,7 +135,7 @@ operations! {
 }
 
 operations! {
-    |call| [T: Arithmetic](a: &impl AnyView<T>, low: T, high: T, out: &mut impl AnyViewMut<T>)
+    |call| [T: Ordered](a: &impl AnyView<T>, low: T, high: T, out: &mut impl AnyViewMut<T>)
 
     /// `out = min(max(a, low), high)`, element by element, as NumPy's `clip`: if `low > high`, all
     /// elements become `high`; NaN stays NaN, and a bound that is NaN makes all elements NaN.
@@ -190,7 +191,8 @@ operations! {
     /// `out = a as U`, element by element, with the values of Rust's `as`: floats are truncated
     /// towards zero, those outside the integers of the type become the nearest, and NaN becomes 0;
     /// integers wrap around; integers become the nearest float. Casts to `f16` and `bf16` give the
-    /// nearest of the number itself, rounded once, also from `f64` and from integers.
+    /// nearest of the number itself, rounded once, also from `f64` and from integers. A cast of
+    /// a complex number to a real type keeps the real part, as NumPy's `astype`.
     ///
     /// ```
     /// use resident::{Device, SmartArray, ops};

@@ -7,7 +7,7 @@ mod unary;
 use ndarray::{ArrayViewD, ArrayViewMutD, IxDyn};
 
 use super::align;
-use super::arithmetic::{Arithmetic, Number, Word};
+use super::arithmetic::{Arithmetic, Number, Ordered, Word};
 use super::c_type::CType;
 use super::cache;
 use super::call::{self, Call};
@@ -144,7 +144,7 @@ fn no_integers<T: Element>(call: &Call<'_>, function: Unary, a: &Operand<'_, T>)
 }
 
 /// `out = min(max(a, low), high)`; NaN if one of the three is.
-pub(super) fn clamp<T: Arithmetic>(
+pub(super) fn clamp<T: Ordered>(
     call: &Call<'_>,
     a: &impl AnyView<T>,
     low: T,
@@ -158,7 +158,7 @@ pub(super) fn clamp<T: Arithmetic>(
     call.launch(kernel, call::cover(out.axes().len()), (low, high, &a, &mut out))
 }
 
-fn clamp_kernel<T: Arithmetic>(rank: usize) -> &'static ClampKernel<T> {
+fn clamp_kernel<T: Ordered>(rank: usize) -> &'static ClampKernel<T> {
     cache::kernel("ops::clamp", rank, || {
         let kernel = ClampKernel::<T>::new("ops::clamp").own_host(|_, (low, high, a, out)| {
             let is_nan = |bound: &T| bound.partial_cmp(bound).is_none();

@@ -46,6 +46,28 @@ pub use parameter::{ElementwiseParameter, ElementwiseSignature};
 /// # Ok::<(), resident::Error>(())
 /// ```
 ///
+/// Complex numbers of the crate `num_complex`, and real ones beside them:
+///
+/// ```
+/// use num_complex::Complex;
+/// use resident::ops::Elementwise;
+/// use resident::{Device, In, Out, SmartArray};
+///
+/// let power = Elementwise::<(Complex<f32>, In<Complex<f32>>, Out<f32>)>::new(
+///     "power",
+///     "complex<float> turned = a * z; p = re(turned * conj(turned))",
+///     ["a", "z", "p"],
+/// )
+/// .host(|(a, z, p)| *p = (a * z).norm_sqr());
+///
+/// let _here = Device::cpu().enter();
+/// let z = SmartArray::from([Complex::new(3.0_f32, 4.0), Complex::new(0.0, 1.0)]);
+/// let mut p = SmartArray::<f32, _>::uninit(2);
+/// power.apply((Complex::new(0.0, 2.0), &z, &mut p))?;
+/// assert_eq!(p.to_vec()?, [100.0, 4.0]);
+/// # Ok::<(), resident::Error>(())
+/// ```
+///
 /// Parameters are as those of a [`Kernel`](crate::Kernel): see [`ElementwiseParameter`]. Arguments
 /// are arrays and views of this library. All outputs ([`Out`](crate::Out),
 /// [`InOut`](crate::InOut)) have one shape, to which the inputs broadcast as in NumPy.
@@ -60,8 +82,9 @@ pub use parameter::{ElementwiseParameter, ElementwiseSignature};
 /// - Statements: assignments (`=`, `+=` and its kin, `++`, `--`), local variables with a value,
 ///   `if`, `else`, `for`, `while`, `do`, `break`, `continue`, blocks. The last `;` may be left out.
 /// - Types: `bool`, `int`, `unsigned int`, `long long`, `unsigned long long`, `unsigned char`,
-///   `float`, `double`. `1.5` is a `double`, and `1.5f` a `float`, as in C: `2.0 * x` of a `float`
-///   is computed in `double`, which takes a multiple of the time on most GPUs.
+///   `float`, `double`, `complex<float>`, `complex<double>`. `1.5` is a `double`, and `1.5f` a
+///   `float`, as in C: `2.0 * x` of a `float` is computed in `double`, which takes a multiple of
+///   the time on most GPUs.
 /// - Operators: all of C but those of pointers, `sizeof` and the comma. Assignments have no value.
 /// - Functions: `abs`, `min`, `max`, `isnan`, `isinf`, `isfinite`; and for floats `acos acosh asin
 ///   asinh atan atan2 atanh cbrt ceil copysign cos cosh cospi erf erfc exp exp10 exp2 expm1 fabs
@@ -69,6 +92,11 @@ pub use parameter::{ElementwiseParameter, ElementwiseSignature};
 ///   remainder rint round rsqrt sin sinh sinpi sqrt tan tanh tgamma trunc`, which compute in
 ///   `float` if an argument is `float` and none is `double`, else in `double`. With an `f` behind
 ///   the name they compute in `float`.
+/// - Complex numbers: `+ - * /`, `==` and `!=`, with real numbers too, which become complex, and of
+///   `double` parts beside a `double`, as in C; `re(z)`, `im(z)`, `conj(z)`, `abs(z)` (by `hypot`),
+///   and `complex(re, im)`, whose parts are `float` if an argument is and none is `double`.
+///   Quotients are those of [`Arithmetic`](super::Arithmetic). None becomes a real number unless
+///   the text says how. Other functions and operators do not take them.
 /// - Constants: `true`, `false`, `M_PI`, `INFINITY`, `NAN`.
 /// - Conversions: as in C, but that no float becomes an element of integers unless the text says
 ///   so: `n = x` of an `Out<i32>` is refused, and `n = (int)x` truncates. Integers become narrower

@@ -34,8 +34,8 @@ pub(crate) struct Declared {
 }
 
 /// One parameter of an [`Elementwise`](super::Elementwise): a scalar, or an array without a
-/// dimension, with elements `f32`, `f64`, `i32`, `i64`, `u32`, `u64`, `u8`, `f16` or `bf16`.
-/// Sealed.
+/// dimension, with elements `f32`, `f64`, `i32`, `i64`, `u32`, `u64`, `u8`, `f16`, `bf16`,
+/// `Complex<f32>` or `Complex<f64>`. Sealed.
 ///
 /// | parameter | in the text | closure of `host` | argument |
 /// |---|---|---|---|
@@ -46,7 +46,8 @@ pub(crate) struct Declared {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a parameter of an `Elementwise` or a `Reduction`",
     note = "parameters are `f32`, `f64`, `i32`, `i64`, `u32`, `u64`, `u8`, `half`'s `f16` and \
-            `bf16`, and `In`, `InOut` and `Out` of these, without a dimension"
+            `bf16`, `num_complex`'s `Complex<f32>` and `Complex<f64>`, and `In`, `InOut` and `Out` \
+            of these, without a dimension"
 )]
 pub trait ElementwiseParameter: Parameter {
     /// What the closure of [`Elementwise::host`](super::Elementwise::host) gets for one element.
@@ -204,7 +205,8 @@ output!(Out, Write);
     label = "expected a tuple of 1 to 16 parameters",
     note = "a tuple of one takes a comma: `Elementwise::<(InOut<f32>,)>`",
     note = "parameters are `f32`, `f64`, `i32`, `i64`, `u32`, `u64`, `u8`, `half`'s `f16` and \
-            `bf16`, and `In`, `InOut` and `Out` of these, without a dimension"
+            `bf16`, `num_complex`'s `Complex<f32>` and `Complex<f64>`, and `In`, `InOut` and `Out` \
+            of these, without a dimension"
 )]
 pub trait ElementwiseSignature: Signature {
     /// The tuple that the closure of [`Elementwise::host`](super::Elementwise::host) gets for one

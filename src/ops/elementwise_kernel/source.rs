@@ -106,10 +106,12 @@ impl ArrayC {
     }
 }
 
-/// The functions that conversions of these parameters need.
-pub(crate) fn half_functions(declared: &[Declared]) -> &'static str {
-    let functions = declared.iter().map(|one| one.c.functions());
-    functions.max_by_key(|text| text.len()).unwrap_or_default()
+/// A kernel of parameters, with what it needs before it.
+pub(crate) fn with_preludes(declared: &[Declared], kernel: &str) -> String {
+    // Texts have complex numbers of their own too.
+    let complex = kernel.contains("Complex<").then_some(CType::C64);
+    let types = declared.iter().map(|one| one.c).chain(complex);
+    format!("{}{SUPPORT}\n{kernel}", CType::preludes(types))
 }
 
 /// The parameters of the kernel in CUDA C.
@@ -167,8 +169,7 @@ pub(super) fn source(
         _ => ("at % columns", "long long row = at / columns;\n"),
     };
     let text = format!(
-        "{half}{SUPPORT}\n\
-         extern \"C\" __global__ void apply({parameters}) {{\n\
+        "extern \"C\" __global__ void apply({parameters}) {{\n\
          const long long size = p{shape}.size(), columns = p{shape}.shape[{last}];\n\
          const long long threads = static_cast<long long>(gridDim.x) * gridDim.y * gridDim.z\n\
              * (blockDim.x * blockDim.y * blockDim.z);\n\
@@ -183,14 +184,13 @@ pub(super) fn source(
          for (long long i = 0; i < len; ++i) {{\n\
          {loads}{{\n{statements}}}\n{stores}}}\n\
          at += len;\n}}\n}}\n",
-        half = half_functions(declared),
         parameters = parameters(declared, rank).join(", "),
         last = rank - 1,
         to_row = to_row(&arrays, rank, "row"),
         loads = loads(declared, names, &arrays, rank),
         stores = stores(declared, names, &arrays, rank),
     );
-    GpuSource::c(text).entry("apply")
+    GpuSource::c(with_preludes(declared, &text)).entry("apply")
 }
 
 /// Declares the variables of the text, with the values of the elements.

@@ -34,7 +34,7 @@ impl<'t> Parser<'t> {
             ));
         }
         Self::keeps_fraction(&value, to, "the values of this reduction are", first)?;
-        Ok(Self::limited(value.to(to), token)?.c)
+        Ok(Self::limited(Self::converted(&value, to, first)?, token)?.c)
     }
 
     pub(super) fn expression(&mut self) -> Result<Value, Fault> {
@@ -64,10 +64,8 @@ impl<'t> Parser<'t> {
             };
             self.take();
             let other = self.deeper(|parser| parser.binary(own + 1))?;
-            let made = Value::binary(&value, operator, &other).ok_or_else(|| {
-                let text = format!("`{operator}` has no floats; convert them: `(int)x`, or `fmod`");
-                token.fault(text)
-            })?;
+            let made = Value::binary(&value, operator, &other)
+                .ok_or_else(|| no_operation(token, operator, [&value, &other], ", or `fmod`"))?;
             value = Self::limited(made, token)?;
         }
     }
@@ -87,8 +85,8 @@ impl<'t> Parser<'t> {
         let made = match symbol {
             "-" => value.negated(),
             "!" => value.not(),
-            "~" if value.kind.is_float() => {
-                return Err(token.fault("`~` has no floats; convert it: `(int)x`"));
+            "~" if value.kind >= Type::F32 => {
+                return Err(no_operation(token, symbol, [&value; 2], ""));
             }
             "~" => value.complement(),
             _ => value.to(value.kind.promoted()),
@@ -105,7 +103,7 @@ impl<'t> Parser<'t> {
                 Some(kind) => {
                     self.expect(")", "behind the type")?;
                     let value = self.deeper(Self::unary)?;
-                    Self::limited(value.to(kind), token)
+                    Self::limited(Self::converted(&value, kind, token)?, token)
                 }
                 None => {
                     let value = self.expression()?;
@@ -128,7 +126,7 @@ impl<'t> Parser<'t> {
             "NAN" => return Ok(Value::plain("__int_as_float(0x7fc00000)", Type::F32)),
             _ => {}
         }
-        if functions::is_function(word) {
+        if functions::is_function(word) || (functions::is_of_complex(word) && self.peek().is("(")) {
             return self.call(token, word);
         }
         let named = self.variable(token, word)?;
@@ -165,7 +163,10 @@ impl<'t> Parser<'t> {
             Kind::Word(word) => word,
             _ => "",
         };
+        let is_complex = self.peek_at(1).is("<") && self.peek_at(3).is(">");
         let (kind, len) = match [word(0), word(1), word(2), word(3)] {
+            ["complex", "", "float", ""] if is_complex => (Type::C32, 4),
+            ["complex", "", "double", ""] if is_complex => (Type::C64, 4),
             ["bool", ..] => (Type::Bool, 1),
             ["float", ..] => (Type::F32, 1),
             ["double", ..] => (Type::F64, 1),
@@ -185,6 +186,21 @@ impl<'t> Parser<'t> {
         }
         Some(kind)
     }
+}
+
+/// An operator without floats, or without complex numbers. `or` adds to what floats take instead.
+pub(super) fn no_operation(
+    token: Token<'_>,
+    operator: &str,
+    operands: [&Value; 2],
+    or: &str,
+) -> Fault {
+    if operands.iter().any(|operand| operand.kind.is_complex()) {
+        return token.fault(format!(
+            "`{operator}` has no complex numbers; take `re(..)`, `im(..)` or `abs(..)` of them"
+        ));
+    }
+    token.fault(format!("`{operator}` has no floats; convert them: `(int)x`{or}"))
 }
 
 /// The binary operator that a token is, and its rank.

@@ -59,6 +59,10 @@ const OF_FLOATS: [(&str, usize); 47] = [
 const OF_ALL: [(&str, usize); 6] =
     [("abs", 1), ("min", 2), ("max", 2), ("isnan", 1), ("isinf", 1), ("isfinite", 1)];
 
+/// Functions of complex numbers, and of real ones. Their names are free for variables too: they are
+/// functions in front of `(`.
+const OF_COMPLEX: [(&str, usize); 4] = [("re", 1), ("im", 1), ("conj", 1), ("complex", 2)];
+
 /// The number of arguments of a function of floats, and its name for `double`.
 fn of_floats(name: &str) -> Option<(&'static str, usize, bool)> {
     let found = |name: &str| OF_FLOATS.into_iter().find(|(known, _)| *known == name);
@@ -78,18 +82,38 @@ fn of_all(name: &str) -> Option<usize> {
     OF_ALL.into_iter().find(|(known, _)| *known == name).map(|(_, count)| count)
 }
 
+fn of_complex(name: &str) -> Option<usize> {
+    OF_COMPLEX.into_iter().find(|(known, _)| *known == name).map(|(_, count)| count)
+}
+
+/// Whether a name is a function's where `(` follows.
+pub(super) fn is_of_complex(name: &str) -> bool {
+    of_complex(name).is_some()
+}
+
 pub(super) fn is_function(name: &str) -> bool {
     of_all(name).is_some() || of_floats(name).is_some()
 }
 
 /// The call of a function; the error says what is wrong with its arguments.
 pub(super) fn call(name: &str, arguments: &[Value]) -> Result<Value, String> {
-    let count = of_all(name).or_else(|| of_floats(name).map(|(_, count, _)| count)).unwrap_or(0);
+    let count = of_all(name).or_else(|| of_complex(name));
+    let count = count.or_else(|| of_floats(name).map(|(_, count, _)| count)).unwrap_or(0);
     if arguments.len() != count {
         let plural = if count == 1 { "" } else { "s" };
         return Err(format!("it takes {count} argument{plural}, and has {}", arguments.len()));
     }
+    let are_real = arguments.iter().all(|argument| !argument.kind.is_complex());
     Ok(match (name, arguments) {
+        ("re" | "im" | "conj", [z]) => member(name, &z.to(z.kind.complex())),
+        ("abs", [z]) if !are_real => member(name, z),
+        ("complex", [re, im]) if are_real => complex(re, im),
+        _ if !are_real => {
+            return Err(String::from(
+                "it has no complex form; of a complex number there are `re(z)`, `im(z)`, \
+                 `conj(z)` and `abs(z)`",
+            ));
+        }
         ("abs", [x]) => absolute(x),
         ("min" | "max", [x, y]) => extreme(name, x, y),
         ("isnan" | "isinf" | "isfinite", [x]) => {
@@ -98,6 +122,20 @@ pub(super) fn call(name: &str, arguments: &[Value]) -> Result<Value, String> {
         }
         _ => float(name, arguments),
     })
+}
+
+/// A part of a complex number, or what a function of `complex.cu` makes of it.
+fn member(name: &str, z: &Value) -> Value {
+    match name {
+        "conj" => Value::member(z, "conj()", z.kind),
+        "abs" => Value::member(z, "abs()", z.kind.part()),
+        part => Value::member(z, part, z.kind.part()),
+    }
+}
+
+fn complex(re: &Value, im: &Value) -> Value {
+    let kind = Type::of_function([re.kind, im.kind].into_iter()).complex();
+    Value::call(kind.c(), kind, &[&re.to(kind.part()), &im.to(kind.part())])
 }
 
 fn absolute(x: &Value) -> Value {

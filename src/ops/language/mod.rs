@@ -2,7 +2,7 @@
 //! [`Reduction`](super::Reduction): a part of C without pointers, arrays and calls of functions
 //! other than a list. A text is read and typed here, and CUDA C is written anew from what was read:
 //! no character of a text reaches a compiler. What C++ leaves undefined has one value, which the
-//! functions of `support.cu` compute.
+//! functions of `support.cu` compute. Complex numbers are those of `ops/complex.cu`.
 //!
 //! | file | purpose |
 //! |---|---|

@@ -1,5 +1,6 @@
 //! Reads statements.
 
+use super::expression::no_operation;
 use super::names::c_name;
 use super::parser::{Named, Parser, Role};
 use super::token::{Fault, Kind, Token};
@@ -220,7 +221,8 @@ impl<'t> Parser<'t> {
             }
             let name = self.new_name()?;
             self.expect("=", "behind a new variable, which needs a value")?;
-            let value = Self::limited(self.expression()?.to(kind), token)?;
+            let value = Self::converted(&self.expression()?, kind, token)?;
+            let value = Self::limited(value, token)?;
             c.push_str(&format!("{} {} = {};\n", kind.c(), c_name(name), value.c));
             let role = if is_constant { Role::Constant } else { Role::Local };
             self.names.push(Named { name, kind, role, is_half: false, is_assigned: true });
@@ -284,7 +286,20 @@ impl<'t> Parser<'t> {
         if named.role == Role::Output {
             Self::keeps_fraction(value, named.kind, "the elements of this output are", token)?;
         }
-        Ok(if named.is_half { value.to_odd() } else { value.to(named.kind) })
+        let converted = Self::converted(value, named.kind, token)?;
+        Ok(if named.is_half { value.to_odd() } else { converted })
+    }
+
+    /// The value as another type, unless that would drop the imaginary part.
+    pub(super) fn converted(value: &Value, kind: Type, token: Token<'_>) -> Result<Value, Fault> {
+        let is_dropped = value.kind.is_complex() && !kind.is_complex() && kind != Type::Bool;
+        if !is_dropped {
+            return Ok(value.to(kind));
+        }
+        Err(token.fault(format!(
+            "no complex number becomes a `{}`; use `re(..)`, `im(..)` or `abs(..)`",
+            kind.c()
+        )))
     }
 
     /// Refuses a float that would become an integer.
@@ -294,7 +309,7 @@ impl<'t> Parser<'t> {
         what: &str,
         token: Token<'_>,
     ) -> Result<(), Fault> {
-        if kind.is_float() || !value.kind.is_float() {
+        if kind >= Type::F32 || !value.kind.is_float() {
             return Ok(());
         }
         let (kind, float) = (kind.c(), value.kind.c());
@@ -315,7 +330,7 @@ impl<'t> Parser<'t> {
         let value = self.expression()?;
         match Value::binary(old, operator, &value) {
             Some(value) => Ok(Some(value)),
-            None => Err(token.fault(format!("`{operator}` has no floats; convert them: `(int)x`"))),
+            None => Err(no_operation(token, operator, [old, &value], "")),
         }
     }
 }

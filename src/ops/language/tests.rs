@@ -353,6 +353,10 @@ fn assert_clean(c: &str) {
             "to",
             "__int_as_float",
             "to_odd",
+            "Complex",
+            "re",
+            "im",
+            "conj",
         ];
         let is_own =
             word.starts_with("u_") || word.starts_with(|first: char| first.is_ascii_digit());
@@ -549,6 +553,100 @@ fn values_of_more_digits_are_rounded_once_to_types_of_two_bytes() {
     assert_eq!(written("float z = 0.1; y = z"), "float u_z = ((float)0.1);\nu_y = u_z;\n");
 }
 
+/// Names of complex texts: a real, a narrow and a wide complex input, and a real output.
+const COMPLEX_NAMES: [Variable<'static>; 5] = [
+    variable("x", Type::F32, false),
+    variable("n", Type::I32, false),
+    variable("z", Type::C32, false),
+    variable("w", Type::C64, false),
+    variable("y", Type::F32, true),
+];
+
+#[test]
+fn complex_numbers_are_written_with_the_types_of_c() {
+    let cases = [
+        ("z * z + 1", Type::C32, "((u_z * u_z) + ((Complex<float>)1))"),
+        ("x * z", Type::C32, "(((Complex<float>)u_x) * u_z)"),
+        ("2.0 * z", Type::C64, "(((Complex<double>)2.0) * ((Complex<double>)u_z))"),
+        ("z - w", Type::C32, "((Complex<float>)(((Complex<double>)u_z) - u_w))"),
+        ("-z / n", Type::C32, "((-u_z) / ((Complex<float>)u_n))"),
+        ("x", Type::C64, "((Complex<double>)u_x)"),
+        ("abs(z) + re(w) * im(z + z)", Type::F64, "double"),
+        ("abs(z)", Type::F32, "u_z.abs()"),
+        ("re(x) + im(n)", Type::F64, "double"),
+        ("conj(z)", Type::C32, "u_z.conj()"),
+        ("complex(x, n)", Type::C32, "Complex<float>(u_x, ((float)u_n))"),
+        ("complex(n, 1)", Type::C64, "Complex<double>(((double)u_n), ((double)1))"),
+        ("(complex<float>)n", Type::C32, "((Complex<float>)u_n)"),
+        ("z == w || z != 1", Type::I32, "((int)(("),
+        ("!z && z ? z : x", Type::C32, "((!(u_z != 0)) && (u_z != 0))"),
+    ];
+    for (text, kind, expected) in cases {
+        let c = expression(text, &COMPLEX_NAMES, kind).unwrap_or_else(|fault| panic!("{fault}"));
+        assert!(c.contains(expected), "{text}: {c}");
+        assert_clean(&c);
+    }
+    let names = [variable("z", Type::C32, false), variable("y", Type::C32, true)];
+    let statements = [
+        "complex<double> s = 1, t = complex(1, 2); s += z; s++; const complex<float> u = s; y = u",
+        "float re = re(z), im = im(z), complex = 1, conj = 2; y = re < im ? complex : conj",
+        "int complex = 1; y = complex<2",
+        "y = z; y *= 2; --y; y /= conj(y)",
+    ];
+    for text in statements {
+        let written = super::statements(text, &names).unwrap_or_else(|fault| panic!("{fault}"));
+        assert_clean(&written.c);
+    }
+}
+
+#[test]
+fn what_complex_numbers_do_not_have_is_refused_with_what_there_is() {
+    let refused = [
+        ("y = z", "at `y`: no complex number becomes a `float`; use `re(..)`"),
+        ("y += z", "use `re(..)`, `im(..)` or `abs(..)`"),
+        ("y = (float)z", "at `(`: no complex number becomes a `float`"),
+        ("y = (int)w", "no complex number becomes a `int`"),
+        ("float r = z; y = r", "at `r`: no complex number becomes a `float`"),
+        ("int i = 1; i *= z; y = i", "no complex number becomes a `int`"),
+        ("y = z < 1", "column 7, at `<`: `<` has no complex numbers; take `re(..)`"),
+        ("y = x >= w", "`>=` has no complex numbers"),
+        ("y = re(z % 2)", "`%` has no complex numbers"),
+        ("y = re(z << 2)", "`<<` has no complex numbers"),
+        ("y = n & z", "`&` has no complex numbers"),
+        ("y = n; y %= z", "`%` has no complex numbers"),
+        ("y = re(~z)", "`~` has no complex numbers"),
+        (
+            "y = re(exp(z))",
+            "at `exp`: it has no complex form; of a complex number there are `re(z)`",
+        ),
+        ("y = max(z, 1)", "at `max`: it has no complex form"),
+        ("y = isnan(z)", "at `isnan`: it has no complex form"),
+        ("y = re(complex(z, 1))", "at `complex`: it has no complex form"),
+        ("y = re(z, 1)", "it takes 1 argument, and has 2"),
+        ("y = abs()", "it takes 1 argument, and has 0"),
+        ("y = complex(1)", "it takes 2 arguments, and has 1"),
+        ("y = re", "no variable of this name is known here"),
+        ("y = re(z).re", "at `.`"),
+        ("complex<int> c = 1; y = 1", "no variable of this name"),
+        ("complex c = 1; y = 1", "no variable of this name"),
+        ("complex<float> *p = 0; y = 1", "at `*`: there are no pointers"),
+        ("y = (complex<float>){1, 2}", "at `{`"),
+        ("y = re(complex<float>(1, 2))", "at `complex`"),
+        ("re(z) = 1", "no function of this name"),
+    ];
+    for (text, expected) in refused {
+        match statements(text, &COMPLEX_NAMES) {
+            Ok(c) => panic!("{text:?} is accepted: {}", c.c),
+            Err(fault) => assert!(fault.contains(expected), "{text:?}: {fault}"),
+        }
+    }
+    let fault = expression("z", &COMPLEX_NAMES, Type::I32).expect_err("a complex number");
+    assert!(fault.contains("no complex number becomes a `int`"), "{fault}");
+    let half = Variable { is_half: true, ..variable("y", Type::F32, true) };
+    let names = [variable("z", Type::C32, false), half];
+    assert!(statements("y = z", &names).is_err());
+}
+
 #[test]
 fn names_are_identifiers_of_their_own() {
     let check = |names: &[&str]| {
@@ -556,6 +654,8 @@ fn names_are_identifiers_of_their_own() {
         check_names(&names, 2)
     };
     assert_eq!(check(&["x", "_y1"]), Ok(()));
+    assert_eq!(check(&["re", "im"]), Ok(()));
+    assert_eq!(check(&["conj", "complex"]), Ok(()));
     let refused = [
         (&["x"][..], "there are 1 names for 2 parameters"),
         (&["x", "y", "z"], "there are 3 names"),
@@ -569,6 +669,7 @@ fn names_are_identifiers_of_their_own() {
         (&["x", "float"], "has a meaning in C"),
         (&["x", "sqrtf"], "has a meaning in C"),
         (&["x", "NAN"], "has a meaning in C"),
+        (&["x", "abs"], "has a meaning in C"),
         (&["x", "__y"], "begins as names of compilers do"),
     ];
     for (names, expected) in refused {

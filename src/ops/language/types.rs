@@ -11,6 +11,8 @@ pub(in crate::ops) enum Type {
     U64,
     F32,
     F64,
+    C32,
+    C64,
 }
 
 impl Type {
@@ -25,11 +27,27 @@ impl Type {
             Self::U64 => "unsigned long long",
             Self::F32 => "float",
             Self::F64 => "double",
+            Self::C32 => "Complex<float>",
+            Self::C64 => "Complex<double>",
         }
     }
 
     pub(super) fn is_float(self) -> bool {
         matches!(self, Self::F32 | Self::F64)
+    }
+
+    pub(super) fn is_complex(self) -> bool {
+        matches!(self, Self::C32 | Self::C64)
+    }
+
+    /// The complex type whose parts are of this type, or the nearest to it.
+    pub(super) fn complex(self) -> Self {
+        if matches!(self, Self::F32 | Self::C32) { Self::C32 } else { Self::C64 }
+    }
+
+    /// The type of the parts of a complex number.
+    pub(super) fn part(self) -> Self {
+        if self == Self::C32 { Self::F32 } else { Self::F64 }
     }
 
     /// The type with which C computes.
@@ -39,7 +57,9 @@ impl Type {
 
     /// The type of an operation on both: C's usual arithmetic conversions.
     pub(super) fn common(self, other: Self) -> Self {
-        self.promoted().max(other.promoted())
+        let (narrow, wide) = (self.min(other).promoted(), self.max(other).promoted());
+        // As C's `double` and `float complex`.
+        if (narrow, wide) == (Self::F64, Self::C32) { Self::C64 } else { wide }
     }
 
     /// The type in which a function such as `sqrt` computes: `float` if an argument is `float` and

@@ -56,13 +56,18 @@ impl Value {
         Self::around(format!("{function}({})", list.join(", ")), kind, arguments)
     }
 
+    /// A member of a complex number.
+    pub(super) fn member(z: &Self, member: &str, kind: Type) -> Self {
+        Self::around(format!("{}.{member}", z.c), kind, &[z])
+    }
+
     /// `a operator b` of C, for values of one type for which it is defined.
     fn infix(a: &Self, operator: &str, b: &Self, kind: Type) -> Self {
         Self::around(format!("({} {operator} {})", a.c, b.c), kind, &[a, b])
     }
 
     /// The value as another type. Floats beyond the integers of a type become the nearest, and NaN
-    /// becomes 0, as Rust's `as` converts them.
+    /// becomes 0, as Rust's `as` converts them. Callers refuse to make complex numbers real.
     pub(super) fn to(&self, kind: Type) -> Self {
         if self.kind == kind {
             return self.clone();
@@ -70,7 +75,7 @@ impl Value {
         if kind == Type::Bool {
             return Self::around(format!("({} != 0)", self.c), kind, &[self]);
         }
-        if self.kind.is_float() && !kind.is_float() {
+        if self.kind.is_float() && kind < Type::F32 {
             return Self::call(&format!("text::to<{}>", kind.c()), kind, &[self]);
         }
         Self::around(format!("(({}){})", kind.c(), self.c), kind, &[self])
@@ -81,7 +86,7 @@ impl Value {
         match self.kind {
             Type::I32 | Type::U32 => Self::call("to_odd", Type::F32, &[&self.to(Type::F64)]),
             Type::I64 | Type::U64 | Type::F64 => Self::call("to_odd", Type::F32, &[self]),
-            Type::Bool | Type::U8 | Type::F32 => self.to(Type::F32),
+            _ => self.to(Type::F32),
         }
     }
 
@@ -93,13 +98,13 @@ impl Value {
 
     pub(super) fn negated(&self) -> Self {
         let value = self.to(self.kind.promoted());
-        if value.kind.is_float() {
+        if value.kind >= Type::F32 {
             return Self::around(format!("(-{})", value.c), value.kind, &[&value]);
         }
         Self::call("text::negated", value.kind, &[&value])
     }
 
-    /// Each bit changed. The caller has refused floats.
+    /// Each bit changed. The caller has refused all but integers.
     pub(super) fn complement(&self) -> Self {
         let value = self.to(self.kind.promoted());
         Self::around(format!("(~{})", value.c), value.kind, &[&value])
@@ -118,7 +123,8 @@ impl Value {
         Self::around(c, a.kind, &[&condition, &a, &b])
     }
 
-    /// An operation on two values; `None` if it has no floats and one of them is a float.
+    /// An operation on two values; `None` if it has no floats and one of them is a float, or no
+    /// complex numbers and one of them is one.
     pub(super) fn binary(a: &Self, operator: &str, b: &Self) -> Option<Self> {
         if matches!(operator, "&&" | "||") {
             return Some(Self::infix(&a.to(Type::Bool), operator, &b.to(Type::Bool), Type::Bool));
@@ -129,13 +135,14 @@ impl Value {
         let (a, b) = Self::balanced(a, b);
         let kind = a.kind;
         let function = match operator {
+            "<" | "<=" | ">" | ">=" if kind.is_complex() => return None,
             "==" | "!=" | "<" | "<=" | ">" | ">=" => {
                 return Some(Self::infix(&a, operator, &b, Type::Bool));
             }
-            "+" | "-" | "*" | "/" if kind.is_float() => {
+            "+" | "-" | "*" | "/" if kind >= Type::F32 => {
                 return Some(Self::infix(&a, operator, &b, kind));
             }
-            _ if kind.is_float() => return None,
+            _ if kind >= Type::F32 => return None,
             "+" => "text::sum",
             "-" => "text::difference",
             "*" => "text::product",
@@ -148,7 +155,7 @@ impl Value {
 
     /// A shift has the type of what is shifted. A negative distance is a large one.
     fn shift(a: &Self, operator: &str, b: &Self) -> Option<Self> {
-        if a.kind.is_float() || b.kind.is_float() {
+        if a.kind.max(b.kind) >= Type::F32 {
             return None;
         }
         let (a, distance) = (a.to(a.kind.promoted()), b.to(Type::U64));

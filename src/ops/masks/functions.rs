@@ -2,7 +2,7 @@
 
 use super::Relation;
 use crate::array::{AnyView, AnyViewMut};
-use crate::ops::arithmetic::Arithmetic;
+use crate::ops::arithmetic::{Arithmetic, Ordered};
 use crate::ops::masks;
 use crate::ops::operation::operations;
 use crate::ops::right::Right;
@@ -39,6 +39,10 @@ operations! {
     ///
     /// As [`equal`].
     not_equal, not_equal_on => masks::compare(call, Relation::NotEqual, a, &b, out);
+}
+
+operations! {
+    |call| [T: Ordered](a: &impl AnyView<T>, b: impl Right<T>, out: &mut impl AnyViewMut<u8>)
 
     /// `out = a < b`, element by element: a mask of 1 where that holds, and 0 elsewhere:
     /// see [`equal`]. Nothing is less or more than NaN.

@@ -2,7 +2,7 @@
 
 use ndarray::{ArrayView2, ArrayViewMut2, Axis};
 
-use crate::ops::arithmetic::Number;
+use crate::ops::arithmetic::Scalar;
 use crate::ops::parallel::{Halves, each_piece, pieces_of};
 
 /// From this many products on, all cores multiply.
@@ -12,7 +12,7 @@ const PARALLEL_PRODUCTS_MIN: usize = 1 << 20;
 const TASK_ROWS: usize = 256;
 
 /// `c = a b`.
-pub(super) fn product<T: Number>(
+pub(super) fn product<T: Scalar>(
     a: ArrayView2<'_, T>,
     b: ArrayView2<'_, T>,
     c: ArrayViewMut2<'_, T>,
@@ -44,14 +44,14 @@ fn halves<'a, 'c, T>((a, b, c): Product<'a, 'c, T>) -> Halves<Product<'a, 'c, T>
     }
 }
 
-fn multiply<T: Number>(a: ArrayView2<'_, T>, b: ArrayView2<'_, T>, mut c: ArrayViewMut2<'_, T>) {
+fn multiply<T: Scalar>(a: ArrayView2<'_, T>, b: ArrayView2<'_, T>, mut c: ArrayViewMut2<'_, T>) {
     if !T::multiply(&a, &b, &mut c) {
         of_integers(a, b, c);
     }
 }
 
 /// The product of integers, which wraps around.
-fn of_integers<T: Number>(a: ArrayView2<'_, T>, b: ArrayView2<'_, T>, mut c: ArrayViewMut2<'_, T>) {
+fn of_integers<T: Scalar>(a: ArrayView2<'_, T>, b: ArrayView2<'_, T>, mut c: ArrayViewMut2<'_, T>) {
     let b = b.as_standard_layout();
     let mut sums = vec![T::ZERO; c.ncols()];
     for (a, mut c) in a.rows().into_iter().zip(c.rows_mut()) {

@@ -6,7 +6,7 @@ mod host;
 use ndarray::{Ix2, IxDyn};
 use smallvec::SmallVec;
 
-use super::arithmetic::Number;
+use super::arithmetic::Scalar;
 use super::cache;
 use super::call::{self, Call};
 use super::elementwise;
@@ -25,7 +25,7 @@ const TILE: usize = 32;
 const BLOCK: (u32, u32) = (32, 8);
 
 /// `out = a b`.
-pub(super) fn matmul<T: Number>(
+pub(super) fn matmul<T: Scalar>(
     call: &Call<'_>,
     a: &impl AnyView<T>,
     b: &impl AnyView<T>,
@@ -62,7 +62,7 @@ pub(super) fn matmul<T: Number>(
 }
 
 /// Checks the shapes. A line on the left is a row, and one on the right a column.
-fn as_tables<T: Number>(
+fn as_tables<T: Scalar>(
     call: &Call<'_>,
     a: &mut Operand<'_, T>,
     b: &mut Operand<'_, T>,
@@ -89,7 +89,7 @@ fn as_tables<T: Number>(
     Ok(())
 }
 
-fn kernel<T: Number>() -> &'static MatmulKernel<T> {
+fn kernel<T: Scalar>() -> &'static MatmulKernel<T> {
     cache::kernel("ops::matmul", 2, || {
         let kernel = MatmulKernel::<T>::new("ops::matmul").own_host(|_, (a, b, c)| {
             let tables = (

@@ -4,12 +4,12 @@ use ndarray::Axis;
 
 use super::Reduction;
 use crate::array::{AnyView, AnyViewMut};
-use crate::ops::arithmetic::Number;
+use crate::ops::arithmetic::{Number, Scalar};
 use crate::ops::operation::operations;
 use crate::ops::reduce;
 
 operations! {
-    |call| [T: Number](a: &impl AnyView<T>, out: &mut impl AnyViewMut<T>)
+    |call| [T: Scalar](a: &impl AnyView<T>, out: &mut impl AnyViewMut<T>)
 
     /// The sum of all elements, into the one element of `out`. The sum of nothing is 0.
     ///
@@ -32,6 +32,91 @@ operations! {
     /// [`Shape`](crate::Error::Shape) if `out` has not one element, and what launches return: see
     /// [the module](crate::ops#errors).
     sum, sum_on => reduce::whole::<T, T>(call, Reduction::Sum, a, out);
+
+    /// The product of all elements, into the one element of `out`: ndarray's `product`. The product
+    /// of nothing is 1. Integers wrap around; floats are multiplied in the groups of [`sum`].
+    ///
+    /// ```
+    /// use resident::{Device, SmartArray, ops};
+    ///
+    /// let _here = Device::cpu().enter();
+    /// let mut factorial = SmartArray::<u64, _>::uninit(1);
+    /// ops::product(&SmartArray::from([1, 2, 3, 4, 5]), &mut factorial)?;
+    /// assert_eq!(factorial.get(0)?, 120);
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`sum`].
+    product, product_on => reduce::whole::<T, T>(call, Reduction::Product, a, out);
+}
+
+operations! {
+    |call| [T: Scalar](a: &impl AnyView<T>, axis: Axis, out: &mut impl AnyViewMut<T>)
+
+    /// The sums along an axis, as ndarray's `sum_axis`: `out` has the shape of `a` without it.
+    ///
+    /// ```
+    /// use resident::{Device, SmartArray, ndarray::{Axis, arr2}, ops};
+    ///
+    /// let _here = Device::cpu().enter();
+    /// let a = SmartArray::from(arr2(&[[1, 2, 3], [4, 5, 6]]));
+    /// let mut sums = SmartArray::<i32, _>::uninit(3);
+    /// ops::sum_axis(&a, Axis(0), &mut sums)?;
+    /// assert_eq!(sums.to_vec()?, [5, 7, 9]);
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Shape`](crate::Error::Shape) if `a` has no such axis, or `out` another shape than `a`
+    /// without it, and what launches return: see [the module](crate::ops#errors).
+    sum_axis, sum_axis_on => reduce::along::<T, T>(call, Reduction::Sum, a, axis, out);
+
+    /// The products along an axis: see [`product`] and [`sum_axis`].
+    ///
+    /// # Errors
+    ///
+    /// As [`sum_axis`].
+    product_axis, product_axis_on => reduce::along::<T, T>(call, Reduction::Product, a, axis, out);
+}
+
+operations! {
+    |call| [T: Scalar](a: &impl AnyView<T>, out: &mut impl AnyViewMut<T::Real>)
+
+    /// The mean of all elements, into the one element of `out`. As in NumPy, the mean of integers
+    /// is an `f64`: [`Scalar::Real`].
+    ///
+    /// ```
+    /// use resident::{Device, SmartArray, ops};
+    ///
+    /// let _here = Device::cpu().enter();
+    /// let mut mean = SmartArray::<f64, _>::uninit(1);
+    /// ops::mean(&SmartArray::from([1_u8, 2]), &mut mean)?;
+    /// assert_eq!(mean.get(0)?, 1.5);
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`min`].
+    mean, mean_on => reduce::mean(call, a, out);
+}
+
+operations! {
+    |call| [T: Scalar](a: &impl AnyView<T>, axis: Axis, out: &mut impl AnyViewMut<T::Real>)
+
+    /// The means along an axis: see [`mean`] and [`sum_axis`].
+    ///
+    /// # Errors
+    ///
+    /// As [`min_axis`].
+    mean_axis, mean_axis_on => reduce::mean_along(call, a, axis, out);
+}
+
+operations! {
+    |call| [T: Number](a: &impl AnyView<T>, out: &mut impl AnyViewMut<T>)
 
     /// The smallest element, into the one element of `out`. If there is a NaN, the result is NaN,
     /// as NumPy's `min`.
@@ -58,47 +143,10 @@ operations! {
     ///
     /// As [`min`].
     max, max_on => reduce::whole::<T, T>(call, Reduction::Max, a, out);
-
-    /// The product of all elements, into the one element of `out`: ndarray's `product`. The product
-    /// of nothing is 1. Integers wrap around; floats are multiplied in the groups of [`sum`].
-    ///
-    /// ```
-    /// use resident::{Device, SmartArray, ops};
-    ///
-    /// let _here = Device::cpu().enter();
-    /// let mut factorial = SmartArray::<u64, _>::uninit(1);
-    /// ops::product(&SmartArray::from([1, 2, 3, 4, 5]), &mut factorial)?;
-    /// assert_eq!(factorial.get(0)?, 120);
-    /// # Ok::<(), resident::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`sum`].
-    product, product_on => reduce::whole::<T, T>(call, Reduction::Product, a, out);
 }
 
 operations! {
     |call| [T: Number](a: &impl AnyView<T>, axis: Axis, out: &mut impl AnyViewMut<T>)
-
-    /// The sums along an axis, as ndarray's `sum_axis`: `out` has the shape of `a` without it.
-    ///
-    /// ```
-    /// use resident::{Device, SmartArray, ndarray::{Axis, arr2}, ops};
-    ///
-    /// let _here = Device::cpu().enter();
-    /// let a = SmartArray::from(arr2(&[[1, 2, 3], [4, 5, 6]]));
-    /// let mut sums = SmartArray::<i32, _>::uninit(3);
-    /// ops::sum_axis(&a, Axis(0), &mut sums)?;
-    /// assert_eq!(sums.to_vec()?, [5, 7, 9]);
-    /// # Ok::<(), resident::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// [`Shape`](crate::Error::Shape) if `a` has no such axis, or `out` another shape than `a`
-    /// without it, and what launches return: see [the module](crate::ops#errors).
-    sum_axis, sum_axis_on => reduce::along::<T, T>(call, Reduction::Sum, a, axis, out);
 
     /// The smallest elements along an axis: see [`min`] and [`sum_axis`].
     ///
@@ -113,38 +161,13 @@ operations! {
     ///
     /// As [`min_axis`].
     max_axis, max_axis_on => reduce::along::<T, T>(call, Reduction::Max, a, axis, out);
-
-    /// The products along an axis: see [`product`] and [`sum_axis`].
-    ///
-    /// # Errors
-    ///
-    /// As [`sum_axis`].
-    product_axis, product_axis_on => reduce::along::<T, T>(call, Reduction::Product, a, axis, out);
 }
 
 operations! {
     |call| [T: Number](a: &impl AnyView<T>, out: &mut impl AnyViewMut<T::Real>)
 
-    /// The mean of all elements, into the one element of `out`. As in NumPy, the mean of integers
-    /// is an `f64`: [`Number::Real`].
-    ///
-    /// ```
-    /// use resident::{Device, SmartArray, ops};
-    ///
-    /// let _here = Device::cpu().enter();
-    /// let mut mean = SmartArray::<f64, _>::uninit(1);
-    /// ops::mean(&SmartArray::from([1_u8, 2]), &mut mean)?;
-    /// assert_eq!(mean.get(0)?, 1.5);
-    /// # Ok::<(), resident::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`min`].
-    mean, mean_on => reduce::mean(call, a, out);
-
     /// The Euclidean norm of all elements, into the one element of `out`: the square root of the
-    /// sum of the squares, in [`Number::Real`]. As NumPy's `linalg.norm`, it overflows if the sum
+    /// sum of the squares, in [`Scalar::Real`]. As NumPy's `linalg.norm`, it overflows if the sum
     /// of the squares does. The norm of nothing is 0.
     ///
     /// ```
@@ -166,13 +189,6 @@ operations! {
 operations! {
     |call| [T: Number](a: &impl AnyView<T>, axis: Axis, out: &mut impl AnyViewMut<T::Real>)
 
-    /// The means along an axis: see [`mean`] and [`sum_axis`].
-    ///
-    /// # Errors
-    ///
-    /// As [`min_axis`].
-    mean_axis, mean_axis_on => reduce::mean_along(call, a, axis, out);
-
     /// The Euclidean norms along an axis: see [`norm_l2`] and [`sum_axis`].
     ///
     /// # Errors
@@ -182,7 +198,7 @@ operations! {
 }
 
 operations! {
-    |call| [T: Number](a: &impl AnyView<T>, out: &mut impl AnyViewMut<u64>)
+    |call| [T: Scalar](a: &impl AnyView<T>, out: &mut impl AnyViewMut<u64>)
 
     /// The number of elements that are not 0, into the one element of `out`. NaN is not 0, as in
     /// NumPy.
@@ -204,7 +220,7 @@ operations! {
 }
 
 operations! {
-    |call| [T: Number](a: &impl AnyView<T>, axis: Axis, out: &mut impl AnyViewMut<u64>)
+    |call| [T: Scalar](a: &impl AnyView<T>, axis: Axis, out: &mut impl AnyViewMut<u64>)
 
     /// The numbers of elements along an axis that are not 0: see [`count_nonzero`].
     ///
@@ -216,7 +232,7 @@ operations! {
 }
 
 operations! {
-    |call| [T: Number](a: &impl AnyView<T>, out: &mut impl AnyViewMut<u8>)
+    |call| [T: Scalar](a: &impl AnyView<T>, out: &mut impl AnyViewMut<u8>)
 
     /// 1 if any element is not 0, and 0 else, into the one element of `out`: NumPy's `any`. Of
     /// nothing it is 0.
@@ -236,7 +252,7 @@ operations! {
 }
 
 operations! {
-    |call| [T: Number](a: &impl AnyView<T>, axis: Axis, out: &mut impl AnyViewMut<u8>)
+    |call| [T: Scalar](a: &impl AnyView<T>, axis: Axis, out: &mut impl AnyViewMut<u8>)
 
     /// As [`any`], along an axis: `out` has the shape of `a` without it.
     ///

@@ -6,7 +6,7 @@
 
 use ndarray::{ArrayView1, ArrayView2, ArrayViewD, ArrayViewMut2, ArrayViewMutD, Axis, Ix2};
 
-use crate::ops::arithmetic::Number;
+use crate::ops::arithmetic::Scalar;
 use crate::ops::rows::host::{SIDE_BY_SIDE, are_side_by_side, each_chunk, in_groups};
 
 /// The accumulators of a leaf, enough for the vector units.
@@ -30,7 +30,7 @@ pub(in crate::ops) enum Min {}
 pub(in crate::ops) enum Max {}
 pub(in crate::ops) enum Product {}
 
-impl<T: Number> Fold<T> for Sum {
+impl<T: Scalar> Fold<T> for Sum {
     #[inline]
     fn start(_first: T) -> T {
         T::ZERO
@@ -41,7 +41,7 @@ impl<T: Number> Fold<T> for Sum {
     }
 }
 
-impl<T: Number> Fold<T> for Product {
+impl<T: Scalar> Fold<T> for Product {
     #[inline]
     fn start(_first: T) -> T {
         T::from_u8(1)
@@ -52,30 +52,30 @@ impl<T: Number> Fold<T> for Product {
     }
 }
 
-impl<T: Number> Fold<T> for Min {
+impl<T: Scalar> Fold<T> for Min {
     #[inline]
     fn start(first: T) -> T {
         first
     }
     #[inline]
     fn join(one: T, other: T) -> T {
-        if one < other || one.is_nan() { one } else { other }
+        if one.is_less(other) || one.is_nan() { one } else { other }
     }
 }
 
-impl<T: Number> Fold<T> for Max {
+impl<T: Scalar> Fold<T> for Max {
     #[inline]
     fn start(first: T) -> T {
         first
     }
     #[inline]
     fn join(one: T, other: T) -> T {
-        if one > other || one.is_nan() { one } else { other }
+        if other.is_less(one) || one.is_nan() { one } else { other }
     }
 }
 
 /// Reduces the terms of the elements of each chunk of each row.
-pub(in crate::ops) fn reduce<A: Number, T: Number, F: Fold<T>>(
+pub(in crate::ops) fn reduce<A: Scalar, T: Scalar, F: Fold<T>>(
     chunk: usize,
     a: ArrayViewD<'_, A>,
     out: ArrayViewMutD<'_, T>,
@@ -91,14 +91,14 @@ pub(in crate::ops) fn reduce<A: Number, T: Number, F: Fold<T>>(
 }
 
 /// The reduction of the elements of a line.
-fn of_line<A: Number, T: Number, F: Fold<T>>(line: ArrayView1<'_, A>, term: &impl Fn(A) -> T) -> T {
+fn of_line<A: Scalar, T: Scalar, F: Fold<T>>(line: ArrayView1<'_, A>, term: &impl Fn(A) -> T) -> T {
     match line.as_slice() {
         Some(line) => of_slice::<A, T, F>(line, term),
         None => of_strided::<A, T, F>(line, term),
     }
 }
 
-fn of_slice<A: Number, T: Number, F: Fold<T>>(line: &[A], term: &impl Fn(A) -> T) -> T {
+fn of_slice<A: Scalar, T: Scalar, F: Fold<T>>(line: &[A], term: &impl Fn(A) -> T) -> T {
     if line.len() <= LEAF_LEN {
         return leaf::<A, T, F>(line, term);
     }
@@ -111,7 +111,7 @@ pub(in crate::ops) fn middle(len: usize) -> usize {
     (len / 2).next_multiple_of(LEAF_LEN)
 }
 
-fn leaf<A: Number, T: Number, F: Fold<T>>(line: &[A], term: &impl Fn(A) -> T) -> T {
+fn leaf<A: Scalar, T: Scalar, F: Fold<T>>(line: &[A], term: &impl Fn(A) -> T) -> T {
     if line.len() < LANES {
         let start = F::start(term(line[0]));
         return line.iter().fold(start, |all, element| F::join(all, term(*element)));
@@ -130,7 +130,7 @@ fn leaf<A: Number, T: Number, F: Fold<T>>(line: &[A], term: &impl Fn(A) -> T) ->
 }
 
 /// Joins the accumulators in pairs, pairs of pairs and so on.
-pub(in crate::ops) fn of_lanes<T: Number, F: Fold<T>>(mut lanes: [T; LANES]) -> T {
+pub(in crate::ops) fn of_lanes<T: Scalar, F: Fold<T>>(mut lanes: [T; LANES]) -> T {
     let mut count = LANES;
     while count > 1 {
         count /= 2;
@@ -141,7 +141,7 @@ pub(in crate::ops) fn of_lanes<T: Number, F: Fold<T>>(mut lanes: [T; LANES]) -> 
     lanes[0]
 }
 
-fn of_strided<A: Number, T: Number, F: Fold<T>>(
+fn of_strided<A: Scalar, T: Scalar, F: Fold<T>>(
     line: ArrayView1<'_, A>,
     term: &impl Fn(A) -> T,
 ) -> T {
@@ -154,7 +154,7 @@ fn of_strided<A: Number, T: Number, F: Fold<T>>(
 }
 
 /// Reduces rows that lie side by side in memory.
-fn columns<A: Number, T: Number, F: Fold<T>>(
+fn columns<A: Scalar, T: Scalar, F: Fold<T>>(
     chunk: usize,
     a: ArrayViewD<'_, A>,
     mut out: ArrayViewMutD<'_, T>,
@@ -174,7 +174,7 @@ fn columns<A: Number, T: Number, F: Fold<T>>(
     }
 }
 
-fn columns_of_part<A: Number, T: Number, F: Fold<T>>(
+fn columns_of_part<A: Scalar, T: Scalar, F: Fold<T>>(
     chunk: usize,
     a: ArrayView2<'_, A>,
     out: &mut ArrayViewMut2<'_, T>,
@@ -187,7 +187,7 @@ fn columns_of_part<A: Number, T: Number, F: Fold<T>>(
     }
 }
 
-fn of_columns<A: Number, T: Number, F: Fold<T>>(
+fn of_columns<A: Scalar, T: Scalar, F: Fold<T>>(
     a: ArrayView2<'_, A>,
     sums: &mut [T],
     term: &impl Fn(A) -> T,

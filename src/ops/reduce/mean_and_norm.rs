@@ -7,7 +7,7 @@ use crate::array::{AnyView, AnyViewMut, Operand, OperandMut};
 use crate::error::Result;
 use crate::launch::{InOut, Kernel};
 use crate::ops::align;
-use crate::ops::arithmetic::Number;
+use crate::ops::arithmetic::{Arithmetic, Number, Scalar};
 use crate::ops::c_type::CType;
 use crate::ops::cache;
 use crate::ops::call::{self, Call};
@@ -19,7 +19,7 @@ type DivideKernel<T> = Kernel<(u64, InOut<T, IxDyn>)>;
 type RootKernel<T> = Kernel<(InOut<T, IxDyn>,)>;
 
 /// Divides each element by a number of elements.
-fn divide<T: Number>(call: &Call<'_>, out: &mut OperandMut<'_, T>, count: usize) -> Result<()> {
+fn divide<T: Scalar>(call: &Call<'_>, out: &mut OperandMut<'_, T>, count: usize) -> Result<()> {
     align::in_any_order([out.axes_mut()]);
     let rank = out.axes().shape().len();
     let kernel = cache::kernel("ops::mean", rank, || {
@@ -35,23 +35,21 @@ fn divide<T: Number>(call: &Call<'_>, out: &mut OperandMut<'_, T>, count: usize)
 }
 
 /// The square root of each element.
-fn root<T: Number>(call: &Call<'_>, out: &mut OperandMut<'_, T>) -> Result<()> {
+fn root<T: Number>(call: &Call<'_>, out: &mut OperandMut<'_, T::Real>) -> Result<()> {
     align::in_any_order([out.axes_mut()]);
-    let rank = out.axes().shape().len();
+    let (rank, c) = (out.axes().shape().len(), <T::Real as Arithmetic>::C);
     let kernel = cache::kernel("ops::norm_l2 root", rank, || {
-        let kernel = RootKernel::<T>::new("ops::norm_l2").own_host(|_, (out,)| {
-            each_alone(out, |out| *out = out.root());
+        let kernel = RootKernel::<T::Real>::new("ops::norm_l2").own_host(|_, (out,)| {
+            each_alone(out, |out| *out = T::root(*out));
         });
         // SAFETY: each thread reads and writes one element.
-        unsafe {
-            kernel.cuda(source::elementwise(rank, T::C, &[Parameter::InOut(T::C)], "sqrt(y)"))
-        }
+        unsafe { kernel.cuda(source::elementwise(rank, c, &[Parameter::InOut(c)], "sqrt(y)")) }
     });
     call.launch(kernel, call::cover(out.axes().len()), (out,))
 }
 
 /// The mean of all elements.
-pub(in crate::ops) fn mean<T: Number>(
+pub(in crate::ops) fn mean<T: Scalar>(
     call: &Call<'_>,
     a: &impl AnyView<T>,
     out: &mut impl AnyViewMut<T::Real>,
@@ -65,7 +63,7 @@ pub(in crate::ops) fn mean<T: Number>(
 }
 
 /// The means along an axis.
-pub(in crate::ops) fn mean_along<T: Number>(
+pub(in crate::ops) fn mean_along<T: Scalar>(
     call: &Call<'_>,
     a: &impl AnyView<T>,
     axis: Axis,
@@ -88,7 +86,7 @@ pub(in crate::ops) fn norm<T: Number>(
     out: &mut impl AnyViewMut<T::Real>,
 ) -> Result<()> {
     whole::<T, T::Real>(call, Reduction::SumOfSquares, a, out)?;
-    root(call, &mut OperandMut::of(out))
+    root::<T>(call, &mut OperandMut::of(out))
 }
 
 /// The Euclidean norms along an axis.
@@ -99,5 +97,5 @@ pub(in crate::ops) fn norm_along<T: Number>(
     out: &mut impl AnyViewMut<T::Real>,
 ) -> Result<()> {
     along::<T, T::Real>(call, Reduction::SumOfSquares, a, axis, out)?;
-    root(call, &mut OperandMut::of(out))
+    root::<T>(call, &mut OperandMut::of(out))
 }

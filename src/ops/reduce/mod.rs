@@ -11,7 +11,7 @@ use ndarray::{Axis, IxDyn};
 
 use self::host::{Fold, Max, Min, Product, Sum};
 use super::align;
-use super::arithmetic::Number;
+use super::arithmetic::Scalar;
 use super::cache;
 use super::call::{self, Call};
 use super::elementwise;
@@ -71,15 +71,15 @@ impl Reduction {
     }
 
     /// The functions of the kernel in CUDA C.
-    fn functions<T: Number>(self) -> String {
+    fn functions<T: Scalar>(self) -> String {
         let term = match self {
             // As the sums of ndarray, which begin with 0: the sum of -0.0 alone is 0.0.
             Self::Sum => "T(W(x) + W(0))",
             Self::SumOfSquares => "T(x) * T(x)",
             Self::Min | Self::Max | Self::Product => "T(x)",
-            Self::CountNonzero | Self::Any | Self::All => "T(x != 0)",
+            Self::CountNonzero | Self::Any | Self::All => "T(x != A(0))",
         };
-        let join = match (self, T::IS_FLOAT) {
+        let join = match (self, T::C.is_float()) {
             (Self::Sum | Self::SumOfSquares | Self::CountNonzero, _) => "T(W(x) + W(y))",
             (Self::Product, _) => "T(W(x) * W(y))",
             (Self::Any, _) => "T(x | y)",
@@ -119,7 +119,7 @@ impl Cut {
 }
 
 /// Reduces all elements to the one of `out`.
-pub(super) fn whole<A: Number, T: Number>(
+pub(super) fn whole<A: Scalar, T: Scalar>(
     call: &Call<'_>,
     reduction: Reduction,
     a: &impl AnyView<A>,
@@ -136,7 +136,7 @@ pub(super) fn whole<A: Number, T: Number>(
 }
 
 /// Reduces all elements; there is at least one.
-pub(super) fn reduce_all<A: Number, T: Number>(
+pub(super) fn reduce_all<A: Scalar, T: Scalar>(
     call: &Call<'_>,
     reduction: Reduction,
     mut a: Operand<'_, A>,
@@ -155,7 +155,7 @@ pub(super) fn reduce_all<A: Number, T: Number>(
 }
 
 /// Reduces along an axis.
-pub(super) fn along<A: Number, T: Number>(
+pub(super) fn along<A: Scalar, T: Scalar>(
     call: &Call<'_>,
     reduction: Reduction,
     a: &impl AnyView<A>,
@@ -174,7 +174,7 @@ pub(super) fn along<A: Number, T: Number>(
     reduce_rows(call, reduction, rows, &mut out)
 }
 
-fn reduce_rows<A: Number, T: Number>(
+fn reduce_rows<A: Scalar, T: Scalar>(
     call: &Call<'_>,
     reduction: Reduction,
     mut a: Operand<'_, A>,
@@ -196,7 +196,7 @@ fn reduce_rows<A: Number, T: Number>(
 }
 
 /// Stores the sums of the chunks of each row.
-pub(super) fn sums_of_chunks<T: Number>(
+pub(super) fn sums_of_chunks<T: Scalar>(
     call: &Call<'_>,
     chunk: usize,
     a: &Operand<'_, T>,
@@ -205,7 +205,7 @@ pub(super) fn sums_of_chunks<T: Number>(
     launch(call, Reduction::Sum, Cut { chunk, reducer: Reducer::Block }, a, out)
 }
 
-fn launch<A: Number, T: Number>(
+fn launch<A: Scalar, T: Scalar>(
     call: &Call<'_>,
     reduction: Reduction,
     cut: Cut,
@@ -229,7 +229,7 @@ fn launch<A: Number, T: Number>(
     call.launch(kernel, grid, (cut.chunk as i64, a, out))
 }
 
-fn kernel<A: Number, T: Number, F: Fold<T> + 'static>(
+fn kernel<A: Scalar, T: Scalar, F: Fold<T> + 'static>(
     reduction: Reduction,
     cut: Cut,
     rank: usize,
@@ -250,13 +250,13 @@ fn kernel<A: Number, T: Number, F: Fold<T> + 'static>(
 }
 
 /// 1 if the element is not 0, as NaN is not, and 0 else.
-fn is_nonzero<A: Number, T: Number>(element: A) -> T {
+fn is_nonzero<A: Scalar, T: Scalar>(element: A) -> T {
     T::from_u8(u8::from(element != A::ZERO))
 }
 
 /// The reduction of an empty array or row: 0 for sums, 1 for products, and an error for the least
 /// and the most.
-pub(super) fn of_nothing<A: Number, T: Number>(
+pub(super) fn of_nothing<A: Scalar, T: Scalar>(
     call: &Call<'_>,
     reduction: Reduction,
     a: &Operand<'_, A>,

@@ -12,7 +12,7 @@ use crate::array::{AnyViewMut, Axes, Operand, OperandMut, SmartArray};
 use crate::device::Stream;
 use crate::error::{Error, ONE_THAT_FITS, Result};
 use crate::launch::{Arguments, BoundArgument, In, Kernel, Out, Rearranged, Signature};
-use crate::ops::arithmetic::Number;
+use crate::ops::arithmetic::Scalar;
 use crate::ops::call::{BRIEF_LEN_MAX, Call, REPEATED_LEN_MAX, cover};
 use crate::ops::elementwise_kernel::call::{Arrays, arrays, rebound};
 use crate::ops::elementwise_kernel::source::Form;
@@ -29,7 +29,7 @@ const BLOCKS_MAX: usize = 1 << 20;
 
 type Shape = SmallVec<[usize; 6]>;
 
-impl<I: ReductionInputs, R: Number> Reduction<I, R> {
+impl<I: ReductionInputs, R: Scalar> Reduction<I, R> {
     pub(super) fn number(
         &self,
         stream: &Stream,
@@ -240,7 +240,7 @@ impl Stage {
         Grid::new(chunks.min(BLOCKS_MAX) as u32, threads)
     }
 
-    fn launch<S: Signature, R: Number>(
+    fn launch<S: Signature, R: Scalar>(
         &self,
         call: &Call<'_>,
         kernel: &Kernel<S>,

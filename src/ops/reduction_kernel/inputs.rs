@@ -6,7 +6,7 @@ use ndarray::{ArrayViewMutD, Axis, IxDyn};
 
 use super::plan::{LANES, Plan};
 use crate::launch::{Flat, In, Out, Signature};
-use crate::ops::arithmetic::{Arithmetic, Number};
+use crate::ops::arithmetic::{Arithmetic, Scalar};
 use crate::ops::elementwise::host::longest_axis;
 use crate::ops::elementwise_kernel::{ElementwiseParameter, ElementwiseSignature};
 use crate::ops::parallel::{Halves, PARALLEL_LEN_MIN, TASK_LEN, each_piece, pieces_of};
@@ -17,7 +17,8 @@ use crate::ops::rows::reducer::Reducer;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an input of a `Reduction`",
     note = "inputs are `f32`, `f64`, `i32`, `i64`, `u32`, `u64`, `u8`, `half`'s `f16` and `bf16`, \
-            and `In` of these, without a dimension"
+            `num_complex`'s `Complex<f32>` and `Complex<f64>`, and `In` of these, without a \
+            dimension"
 )]
 pub trait ReductionInput: ElementwiseParameter {}
 
@@ -37,11 +38,11 @@ impl<T: Arithmetic> ReductionInput for In<T, Flat> {}
 pub trait ReductionInputs: ElementwiseSignature {
     /// The inputs, and the results of chunks.
     #[doc(hidden)]
-    type Kernel<R: Number>: Signature;
+    type Kernel<R: Scalar>: Signature;
 
     /// Reduces each chunk of each row.
     #[doc(hidden)]
-    fn reduce<R: Number>(
+    fn reduce<R: Scalar>(
         host: <Self::Kernel<R> as Signature>::Host<'_>,
         plan: &Plan<R>,
         map: &(impl for<'e> Fn(Self::Elements<'e>) -> R + Sync),
@@ -54,7 +55,7 @@ macro_rules! inputs {
         #[allow(non_snake_case, reason = "views are named as their types")]
         #[allow(clippy::too_many_arguments, reason = "there is one for each input")]
         const _: () = {
-            fn walk<R: Number, $($input: ReductionInput,)+ Map>(
+            fn walk<R: Scalar, $($input: ReductionInput,)+ Map>(
                 $(mut $view: $input::View<'_>,)+
                 mut out: ArrayViewMutD<'_, R>,
                 plan: &Plan<R>,
@@ -94,7 +95,7 @@ macro_rules! inputs {
                 ($(<$input as ElementwiseParameter>::View<'v>,)+ ArrayViewMutD<'o, R>);
 
             /// The halves of a piece that is longer than a task.
-            fn halves<'v, 'o, R: Number, $($input: ReductionInput),+>(
+            fn halves<'v, 'o, R: Scalar, $($input: ReductionInput),+>(
                 ($($view,)+ out): Piece<'v, 'o, R, $($input),+>,
                 plan: &Plan<R>,
             ) -> Halves<Piece<'v, 'o, R, $($input),+>> {
@@ -110,9 +111,9 @@ macro_rules! inputs {
             }
 
             impl<$($input: ReductionInput),+> ReductionInputs for ($($input,)+) {
-                type Kernel<R: Number> = ($($input::Sized,)+ Out<R, IxDyn>);
+                type Kernel<R: Scalar> = ($($input::Sized,)+ Out<R, IxDyn>);
 
-                fn reduce<R: Number>(
+                fn reduce<R: Scalar>(
                     host: <Self::Kernel<R> as Signature>::Host<'_>,
                     plan: &Plan<R>,
                     map: &(impl for<'e> Fn(Self::Elements<'e>) -> R + Sync),
@@ -146,7 +147,7 @@ inputs!(P0 A0 0, P1 A1 1, P2 A2 2, P3 A3 3, P4 A4 4, P5 A5 5; 6);
 inputs!(P0 A0 0, P1 A1 1, P2 A2 2, P3 A3 3, P4 A4 4, P5 A5 5, P6 A6 6; 7);
 inputs!(P0 A0 0, P1 A1 1, P2 A2 2, P3 A3 3, P4 A4 4, P5 A5 5, P6 A6 6, P7 A7 7; 8);
 
-impl<R: Number> Plan<R> {
+impl<R: Scalar> Plan<R> {
     /// At most how many elements the chunks of such results have.
     fn elements(&self, results: &[usize]) -> usize {
         results.iter().product::<usize>().saturating_mul(self.chunk)

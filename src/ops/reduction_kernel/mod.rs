@@ -13,7 +13,7 @@ use dashmap::DashMap;
 
 use self::plan::{Key, Plan};
 use self::source::Texts;
-use super::arithmetic::Number;
+use super::arithmetic::Scalar;
 use super::elementwise_kernel::source::variables;
 use super::elementwise_kernel::{Declared, ElementwiseSignature, Use};
 use super::language::{self, Variable};
@@ -56,8 +56,25 @@ pub use inputs::{ReductionInput, ReductionInputs};
 ///
 /// The first parameter is a tuple of 1 to 8 inputs, with one [`In`](crate::In) at least
 /// ([`ReductionInput`]); they broadcast with each other as in NumPy. The second is the type of the
-/// values and of the result: `f32`, `f64`, `i32`, `i64`, `u32`, `u64` or `u8`. Sums of `f16` are
-/// best `f32`.
+/// values and of the result: `f32`, `f64`, `i32`, `i64`, `u32`, `u64`, `u8`, `Complex<f32>` or
+/// `Complex<f64>`. Sums of `f16` are best `f32`. The inner product of complex numbers:
+///
+/// ```
+/// use num_complex::Complex;
+/// use resident::ops::Reduction;
+/// use resident::{Device, In, SmartArray};
+///
+/// type Z = Complex<f64>;
+/// let zero = Z::new(0.0, 0.0);
+/// let inner =
+///     Reduction::<(In<Z>, In<Z>), Z>::new("inner", ["x", "y"], "conj(x) * y", "a + b", zero)
+///         .host(|(x, y)| x.conj() * y, |a, b| a + b);
+///
+/// let _here = Device::cpu().enter();
+/// let x = SmartArray::from([Z::new(0.0, 1.0), Z::new(2.0, 0.0)]);
+/// assert_eq!(inner.apply((&x, &x))?, Z::new(5.0, 0.0));
+/// # Ok::<(), resident::Error>(())
+/// ```
 ///
 /// Texts are expressions of the language of [`Elementwise`](super::Elementwise), with its limits.
 /// Each is converted to the type of the result, but for floats where that is an integer: write
@@ -70,7 +87,7 @@ pub use inputs::{ReductionInput, ReductionInputs};
 ///
 /// Up to one result for 256 elements is intermediate, in memory of the device. Compiled code is
 /// kept as that of [`Elementwise`](super::Elementwise). Cloning is cheap.
-pub struct Reduction<I: ReductionInputs, R: Number> {
+pub struct Reduction<I: ReductionInputs, R: Scalar> {
     inner: Arc<Inner<I, R>>,
 }
 
@@ -89,12 +106,12 @@ type WithHost<I, R> = dyn Fn(
 type Partial<R> = (In<R, Flat>,);
 
 /// Bodies in Rust, of the values and of results of chunks.
-struct Host<I: ReductionInputs, R: Number> {
+struct Host<I: ReductionInputs, R: Scalar> {
     first: Arc<WithHost<I, R>>,
     rest: Arc<WithHost<Partial<R>, R>>,
 }
 
-struct Inner<I: ReductionInputs, R: Number> {
+struct Inner<I: ReductionInputs, R: Scalar> {
     name: Arc<str>,
     names: Box<[Box<str>]>,
     map: Arc<str>,
@@ -107,7 +124,7 @@ struct Inner<I: ReductionInputs, R: Number> {
 }
 
 // As of kernels: they stay as they were.
-impl<I: ReductionInputs, R: Number> std::panic::RefUnwindSafe for Inner<I, R> {}
+impl<I: ReductionInputs, R: Scalar> std::panic::RefUnwindSafe for Inner<I, R> {}
 
 /// The expressions in CUDA C.
 struct Checked {
@@ -115,7 +132,7 @@ struct Checked {
     join: String,
 }
 
-impl<I: ReductionInputs, R: Number> Reduction<I, R> {
+impl<I: ReductionInputs, R: Scalar> Reduction<I, R> {
     /// A reduction with a name for messages, the names of its inputs in order, the value for the
     /// elements of an index, how two values `a` and `b` become one, and the initial value. The
     /// texts are read at the first use.
@@ -237,7 +254,7 @@ impl<I: ReductionInputs, R: Number> Reduction<I, R> {
     }
 }
 
-impl<I: ReductionInputs, R: Number> Inner<I, R> {
+impl<I: ReductionInputs, R: Scalar> Inner<I, R> {
     fn new(
         name: Arc<str>,
         names: Box<[Box<str>]>,
@@ -327,13 +344,13 @@ impl<I: ReductionInputs, R: Number> Inner<I, R> {
     }
 }
 
-impl<I: ReductionInputs, R: Number> Clone for Reduction<I, R> {
+impl<I: ReductionInputs, R: Scalar> Clone for Reduction<I, R> {
     fn clone(&self) -> Self {
         Self { inner: Arc::clone(&self.inner) }
     }
 }
 
-impl<I: ReductionInputs, R: Number> fmt::Debug for Reduction<I, R> {
+impl<I: ReductionInputs, R: Scalar> fmt::Debug for Reduction<I, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Inner { name, names, map, join, host, .. } = &*self.inner;
         f.debug_struct("Reduction")

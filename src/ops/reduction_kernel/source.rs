@@ -3,10 +3,10 @@
 use resident_backend::GpuSource;
 
 use super::plan::{Key, LANES};
-use crate::ops::arithmetic::Number;
-use crate::ops::elementwise_kernel::source::{ArrayC, half_functions, loads, parameters, to_row};
+use crate::ops::arithmetic::Scalar;
+use crate::ops::elementwise_kernel::source::{ArrayC, loads, parameters, to_row, with_preludes};
 use crate::ops::elementwise_kernel::{Declared, Use};
-use crate::ops::language::{SUPPORT, Type, c_name};
+use crate::ops::language::{Type, c_name};
 use crate::ops::rows::reducer::Reducer;
 use crate::ops::source::function;
 
@@ -19,20 +19,25 @@ pub(super) struct Texts<'t> {
 }
 
 /// A number in CUDA C, by its bits.
-pub(super) fn literal<R: Number>(number: R) -> String {
-    let mut bytes = [0; 8];
+pub(super) fn literal<R: Scalar>(number: R) -> String {
+    let mut bytes = [0; 16];
     let own = bytemuck::bytes_of(&number);
     bytes[..own.len()].copy_from_slice(own);
-    let bits = u64::from_le_bytes(bytes);
+    let [words, _] = bytemuck::cast::<_, [[u32; 2]; 2]>(bytes);
+    let [first, second] = bytemuck::cast::<_, [u64; 2]>(bytes);
+    let float = |bits: u32| format!("__uint_as_float({bits}u)");
+    let double = |bits: u64| format!("__longlong_as_double(static_cast<long long>({bits}ull))");
     match R::C.of_text() {
-        Type::F32 => format!("__uint_as_float({bits}u)"),
-        Type::F64 => format!("__longlong_as_double(static_cast<long long>({bits}ull))"),
-        kind => format!("static_cast<{}>({bits}ull)", kind.c()),
+        Type::F32 => float(words[0]),
+        Type::F64 => double(first),
+        Type::C32 => format!("T({}, {})", float(words[0]), float(words[1])),
+        Type::C64 => format!("T({}, {})", double(first), double(second)),
+        kind => format!("static_cast<{}>({first}ull)", kind.c()),
     }
 }
 
 /// A kernel that reduces each chunk of each row.
-pub(super) fn source<R: Number>(texts: &Texts<'_>, key: Key, initial: R) -> GpuSource {
+pub(super) fn source<R: Scalar>(texts: &Texts<'_>, key: Key, initial: R) -> GpuSource {
     let (rank, kind) = (key.form.rank, R::C.name);
     let out = texts.declared.len();
     let mut all = texts.declared.to_vec();
@@ -51,8 +56,7 @@ pub(super) fn source<R: Number>(texts: &Texts<'_>, key: Key, initial: R) -> GpuS
         (_, Reducer::Thread) => "long long row = item % rows;\n",
     };
     let text = format!(
-        "{half}{SUPPORT}\n\
-         typedef {kind} T;\n{join}\
+        "typedef {kind} T;\n{join}\
          extern \"C\" __global__ void reduce({parameters}) {{\n\
          const long long chunks = p{out}.shape[{last}], items = p{out}.size();\n\
          const long long row_len = p{shape}.shape[{last}], chunk = {chunk};\n\
@@ -65,7 +69,6 @@ pub(super) fn source<R: Number>(texts: &Texts<'_>, key: Key, initial: R) -> GpuS
          if ({is_last}) total = join({initial}, total);\n\
          d{out}[0] = total;\n\
          {close}}}\n",
-        half = half_functions(&all),
         join = function(&format!("T join(T {}, T {})", c_name("a"), c_name("b")), texts.join),
         parameters = parameters(&all, rank).join(", "),
         chunk = key.reducer.chunk(),
@@ -86,7 +89,7 @@ pub(super) fn source<R: Number>(texts: &Texts<'_>, key: Key, initial: R) -> GpuS
             Reducer::Thread => "",
         },
     );
-    GpuSource::c(text).entry("reduce")
+    GpuSource::c(with_preludes(&all, &text)).entry("reduce")
 }
 
 /// Each thread reduces a chunk. Neighbouring threads serve neighbouring rows.

@@ -9,7 +9,7 @@ use resident_backend::GpuSource;
 use resident_backend::grid::Grid;
 use smallvec::SmallVec;
 
-use super::arithmetic::Number;
+use super::arithmetic::Scalar;
 use super::call::Call;
 use super::parallel::PARALLEL_LEN_MIN;
 use super::source;
@@ -59,12 +59,12 @@ pub(super) fn shape_of_chunks(axes: &Axes, chunk: usize) -> SmallVec<[usize; 6]>
 }
 
 /// An array for intermediate results, which the device alone gets.
-pub(super) fn scratch<T: Number>(call: &Call<'_>, shape: &[usize]) -> SmartArray<T, IxDyn> {
+pub(super) fn scratch<T: Scalar>(call: &Call<'_>, shape: &[usize]) -> SmartArray<T, IxDyn> {
     SmartArray::uninit_at(IxDyn(shape), call.site)
 }
 
 /// Moves the axis behind the others, and gives the result, which has no such axis, one of length 1.
-pub(super) fn row_by_row<A: Number, T: Number>(
+pub(super) fn row_by_row<A: Scalar, T: Scalar>(
     call: &Call<'_>,
     a: &mut Operand<'_, A>,
     axis: Axis,
@@ -81,7 +81,7 @@ pub(super) fn row_by_row<A: Number, T: Number>(
 }
 
 /// Refuses an axis that the operand does not have.
-pub(super) fn expect_axis<A: Number>(
+pub(super) fn expect_axis<A: Scalar>(
     call: &Call<'_>,
     a: &Operand<'_, A>,
     axis: Axis,
@@ -93,7 +93,7 @@ pub(super) fn expect_axis<A: Number>(
 }
 
 /// Refuses a result for a number that has not one element.
-pub(super) fn expect_one<T: Number>(call: &Call<'_>, out: &OperandMut<'_, T>) -> Result<()> {
+pub(super) fn expect_one<T: Scalar>(call: &Call<'_>, out: &OperandMut<'_, T>) -> Result<()> {
     if out.axes().len() == 1 {
         return Ok(());
     }
@@ -102,6 +102,6 @@ pub(super) fn expect_one<T: Number>(call: &Call<'_>, out: &OperandMut<'_, T>) ->
 
 /// Refuses an array without elements.
 #[cold]
-pub(super) fn no_elements<A: Number>(call: &Call<'_>, a: &Operand<'_, A>) -> Error {
+pub(super) fn no_elements<A: Scalar>(call: &Call<'_>, a: &Operand<'_, A>) -> Error {
     call.shape(String::from("an array with elements"), a.to_string())
 }

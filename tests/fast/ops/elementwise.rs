@@ -1,7 +1,7 @@
 //! Operations on corresponding elements give what ndarray gives, and touch nothing beside.
 
 use ndarray::{ArrayD, IxDyn, Zip, arr2, s};
-use resident::ops::{self, Arithmetic, Number, Right, Unary};
+use resident::ops::{self, Arithmetic, Ordered, Right, Unary};
 use resident::{Device, Result, SmartArray};
 
 use crate::part::{Part, Random, Sample, on_device};
@@ -42,7 +42,7 @@ fn both_on_lines() -> [Option<(Device, Cases)>; 2] {
     [Some((rust(), many())), cuda().map(|device| (device, sample((12, 1), FEW)))]
 }
 
-fn rust_only() -> [Option<(Device, Cases)>; 2] {
+pub(crate) fn rust_only() -> [Option<(Device, Cases)>; 2] {
     [Some((rust(), many())), None]
 }
 
@@ -82,7 +82,7 @@ fn assign<T: Sample>(part: &Part, array: &mut ArrayD<T>, values: &ArrayD<T>) {
     places.into_iter().zip(values).for_each(|(place, value)| memory[place] = *value);
 }
 
-pub(crate) fn arithmetic<T: Sample + Number + Right<T>>(
+pub(crate) fn arithmetic<T: Sample + Arithmetic + Right<T>>(
     devices: fn() -> [Option<(Device, Cases)>; 2],
     [add, sub, mul, div]: [fn(T, T) -> T; 4],
 ) {
@@ -381,7 +381,7 @@ fn nan_stays_in_clamp() -> Result<()> {
 }
 
 /// Of the parts of arrays too, whose other elements stay.
-fn nan_bounds_of<T: Arithmetic + Into<f64>>(of: fn(f32) -> T) -> Result<()> {
+fn nan_bounds_of<T: Ordered + Into<f64>>(of: fn(f32) -> T) -> Result<()> {
     let table = |[a, b, c, d, e, f]: [f32; 6]| {
         SmartArray::from(arr2(&[[a, b, c], [d, e, f]].map(|row| row.map(of))))
     };

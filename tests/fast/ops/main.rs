@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod compaction;
+mod complex;
 mod devices;
 mod elementwise;
 mod half_floats;

@@ -11,7 +11,7 @@ type Comparison<T> =
     fn(&SmartArray<T, ndarray::Ix2>, T, &mut SmartArray<u8, ndarray::Ix2>) -> Result<()>;
 
 /// Each comparison of every pair of some values, with arrays and with numbers.
-fn comparisons<T: ops::Arithmetic + ops::Right<T>>(values: &[T]) -> Result<()> {
+fn comparisons<T: ops::Ordered + ops::Right<T>>(values: &[T]) -> Result<()> {
     let n = values.len();
     let column = SmartArray::from(Array2::from_shape_vec((n, 1), values.to_vec()).expect("n"));
     let row = SmartArray::from(Array2::from_shape_vec((1, n), values.to_vec()).expect("n"));

@@ -4,6 +4,7 @@ use std::fmt::Debug;
 
 use half::{bf16, f16};
 use ndarray::{ArrayD, ArrayViewD, ArrayViewMutD, IxDyn, SliceInfo, SliceInfoElem};
+use num_complex::Complex;
 use resident::{DeviceArray, Element, SmartArray, SmartView, SmartViewMut};
 
 /// Numbers that look random and are the same in each run.
@@ -138,4 +139,12 @@ sample! {
     u8: |bits| (bits % 256) as u8,
     f16: |bits| f16::from_f32((bits % 2001) as f32 / 64.0 - 15.01),
     bf16: |bits| bf16::from_f32((bits % 2001) as f32 / 64.0 - 15.01),
+    Complex<f32>: |bits| {
+        let part = |bits: u64| (bits % 2001) as f32 / 64.0 - 15.01;
+        Complex::new(part(bits), part(bits / 2001))
+    },
+    Complex<f64>: |bits| {
+        let part = |bits: u64| (bits % 200_001) as f64 / 64.0 - 1500.01;
+        Complex::new(part(bits), part(bits / 200_001))
+    },
 }

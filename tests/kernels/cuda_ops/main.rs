@@ -5,6 +5,9 @@ support::record_launches!();
 
 #[path = "../../fast/ops/compaction.rs"]
 mod compaction;
+#[path = "../../fast/ops/complex.rs"]
+mod complex;
+mod complex_texts;
 #[path = "../../fast/ops/devices.rs"]
 mod devices;
 #[path = "../../fast/ops/elementwise.rs"]
