@@ -10,7 +10,7 @@ use super::as_view::{AnyView, AnyViewMut, WithDimension, sealed};
 use crate::device::Device;
 use crate::element::Element;
 use crate::storage::Storage;
-use crate::transfer::StoredView;
+use crate::transfer::{StoredView, device_where_newest};
 use resident_core::layout::Strided;
 
 /// The axes of an operand. Each method leads to the same elements as before, or to some of them, so
@@ -87,6 +87,16 @@ impl Axes {
     pub(crate) fn remove(&mut self, axis: usize) {
         assert_eq!(self.shape.remove(axis), 1, "an axis with one index");
         self.strides.remove(axis);
+    }
+
+    /// Leaves `len` indices of an axis, from `first` on.
+    pub(crate) fn narrow(&mut self, axis: usize, first: usize, len: usize) {
+        assert!(first + len <= self.shape[axis], "indices of the axis");
+        self.shape[axis] = len;
+        if !self.shape.contains(&0) {
+            let before = self.strides[axis].wrapping_mul(first as isize);
+            self.offset = self.offset.wrapping_add_signed(before);
+        }
     }
 
     /// Leaves the first index of an axis, of those that there are.
@@ -182,6 +192,12 @@ impl<'a, T: Element> Operand<'a, T> {
     #[inline]
     pub(crate) fn broadcast(&mut self, shape: &[usize]) -> bool {
         self.axes.broadcast(shape)
+    }
+
+    /// The device that has the elements where they are newest: `preferred`, if it is one of
+    /// several. `None` if no device has them.
+    pub(crate) fn device_where_newest(&self, preferred: &Device) -> Option<Device> {
+        device_where_newest(&self.erased(), preferred)
     }
 
     /// The same bytes as elements of another type of the same size.

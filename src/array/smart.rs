@@ -67,11 +67,16 @@ use resident_core::layout::{MemoryOrder, Selection};
 /// `a.iter()`, `a.mapv(..)` or `a += &b`. A guard of the host is an `ArrayView` or `ArrayViewMut`
 /// with all of these:
 ///
-/// - `a[[i, j]]`: `a.host()?[[i, j]]`; one element from where it is newest: [`get`](Self::get).
+/// - `a[[i, j]]`, no index: [`get`](Self::get)`([i, j])?`, one element from where it is newest; or
+///   `a.host()?[[i, j]]`.
+/// - `for x in &a`, no iterator: `for x in &*a.host()?`.
 /// - `a[i] = x`: `a.host_mut()?[i] = x`; one element where the array is newest: [`set`](Self::set).
 /// - `a.iter()`, `a.iter_mut()`, `a.mapv(f)`: `a.host()?.iter()`, `a.host_mut()?.iter_mut()`,
 ///   `a.host()?.mapv(f)`. On a device: [`ops`](crate::ops), or a [`Kernel`](crate::Kernel).
-/// - `&a + &b`: `&*a.host()? + &*b.host()?`. On a device: [`ops::add`](crate::ops::add).
+/// - `&a + &b`, `&a * 2.0`, `-&a`: `(&a + &b)?`, a new array where they are newest: see
+///   [`ops`](crate::ops#operators). `a += &b`: [`ops::add`](crate::ops::add) into an existing
+///   array, [`ops::scaled_add`](crate::ops::scaled_add), or
+///   [`Elementwise`](crate::ops::Elementwise) with [`InOut`](crate::InOut).
 /// - `a.sum()`, `a.slice(..)`, `a.t()`: methods of the same names.
 /// - The whole as a `Vec` or an ndarray: [`to_vec`](Self::to_vec),
 ///   [`into_array`](Self::into_array).
@@ -90,7 +95,7 @@ use resident_core::layout::{MemoryOrder, Selection};
 ///
 /// | task | methods |
 /// |---|---|
-/// | make | [`from`](#trait-implementations), [`zeros`](Self::zeros), [`ones`](Self::ones), [`full`](Self::full), [`uninit`](Self::uninit), [`from_owner`](Self::from_owner_shaped) |
+/// | make | [`from`](#trait-implementations), [`zeros`](Self::zeros), [`ones`](Self::ones), [`full`](Self::full), [`range`](Self::range), [`linspace`](Self::linspace), [`uninit`](Self::uninit), [`from_owner`](Self::from_owner_shaped) |
 /// | read on the host | [`host`](Self::host), [`get`](Self::get), [`to_vec`](Self::to_vec) |
 /// | read on a device | [`gpu`](Self::gpu), [`gpu_on`](Self::gpu_on); `&array` as an argument of a launch |
 /// | write on the host | [`host_mut`](Self::host_mut), [`host_overwrite`](Self::host_overwrite), [`set`](Self::set) |
@@ -98,7 +103,7 @@ use resident_core::layout::{MemoryOrder, Selection};
 /// | copy to another array | [`assign`](Self::assign), [`try_clone`](Self::try_clone), [`to_contiguous`](Self::to_contiguous) |
 /// | copy early | [`prefetch`](Self::prefetch), [`prefetch_host`](Self::prefetch_host), [`snapshot_on`](Self::snapshot_on) |
 /// | parts and other shapes | [`slice`](Self::slice), [`slice_mut`](Self::slice_mut), [`t`](Self::t), [`reshape`](Self::reshape), [`axis_iter`](Self::axis_iter) |
-/// | one number of all | [`sum`](Self::sum), [`max`](Self::max), [`dot`](Self::dot), and the functions of [`ops`](crate::ops) |
+/// | one number of all | [`sum`](Self::sum), [`max`](Self::max), [`std`](Self::std), [`dot`](Self::dot), and the functions of [`ops`](crate::ops) |
 /// | ask, without copying | [`shape`](Self::shape), [`residency`](Self::residency), [`traffic`](Self::traffic) |
 /// | free memory, pin it | [`release_on`](Self::release_on), [`release_host`](Self::release_host), [`page_lock`](Self::page_lock); [`discard`](Self::discard) |
 /// | look while it changes | [`watch`](Self::watch) |
@@ -281,6 +286,20 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         Ok(Self::make(Self::packed(layout), Origin::Uninitialised, site))
     }
 
+    /// An array without contents or memory, with the axes in this order, for a call of the program
+    /// at `site`.
+    pub(crate) fn uninit_in_order(dim: D, order: Order, site: CallSite) -> Result<Self> {
+        let layout = Self::layout_in_order(dim, order, site)?;
+        Ok(Self::make(layout, Origin::Uninitialised, site))
+    }
+
+    /// A layout in this order of the axes, without gaps.
+    fn layout_in_order(dim: D, order: Order, site: CallSite) -> Result<Layout<D>> {
+        expect_fits::<T>(dim.slice(), site)?;
+        let is_column_major = matches!(order, Order::ColumnMajor);
+        Ok(Layout::of_shape::<T>(dim.set_f(is_column_major)))
+    }
+
     /// The same array with another layout of all its elements.
     pub(super) fn with_layout<E: Dimension>(self, layout: Layout<E>) -> SmartArray<T, E> {
         SmartArray { storage: self.storage, layout, element: PhantomData }
@@ -398,10 +417,8 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         source: Part<'_, '_, T, D>,
         site: CallSite,
     ) -> Result<Self> {
-        let shape = source.layout.dim().clone();
-        expect_fits::<T>(shape.slice(), site)?;
-        let is_column_major = matches!(order, Order::ColumnMajor);
-        Self::cloned_in(Layout::of_shape::<T>(shape.set_f(is_column_major)), source, site)
+        let layout = Self::layout_in_order(source.layout.dim().clone(), order, site)?;
+        Self::cloned_in(layout, source, site)
     }
 
     fn cloned_in(layout: Layout<D>, source: Part<'_, '_, T, D>, site: CallSite) -> Result<Self> {

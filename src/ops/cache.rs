@@ -14,11 +14,13 @@ type Key = (&'static str, usize, TypeId);
 /// A kernel of any signature.
 type AnyKernel = &'static dyn Cached;
 
-trait Cached: Send + Sync {
+/// What is made once for each type and number of axes.
+pub(super) trait Cached: Send + Sync + 'static {
     fn as_any(&self) -> &dyn Any;
 
+    /// Calls `check` with the device code of all kernels made so far.
     #[cfg(all(test, feature = "nccl"))]
-    fn program(&self) -> Option<&resident_backend::Program>;
+    fn each_program(&self, check: &mut dyn FnMut(&resident_backend::Program));
 }
 
 impl<S: Signature> Cached for Kernel<S> {
@@ -27,8 +29,8 @@ impl<S: Signature> Cached for Kernel<S> {
     }
 
     #[cfg(all(test, feature = "nccl"))]
-    fn program(&self) -> Option<&resident_backend::Program> {
-        Self::program(self)
+    fn each_program(&self, check: &mut dyn FnMut(&resident_backend::Program)) {
+        self.program().into_iter().for_each(check);
     }
 }
 
@@ -40,23 +42,25 @@ pub(super) fn kernel<S: Signature>(
     rank: usize,
     make: impl FnOnce() -> Kernel<S>,
 ) -> &'static Kernel<S> {
-    let key = (name, rank, TypeId::of::<S>());
+    value(name, rank, make)
+}
+
+/// As [`kernel`], of another type that has kernels.
+pub(super) fn value<C: Cached>(
+    name: &'static str,
+    rank: usize,
+    make: impl FnOnce() -> C,
+) -> &'static C {
+    let key = (name, rank, TypeId::of::<C>());
     let found = KERNELS.get(&key).map(|entry| *entry.value());
-    let kernel = found.unwrap_or_else(|| *KERNELS.entry(key).or_insert_with(|| leaked(make())));
-    kernel.as_any().downcast_ref().unwrap_or_else(|| unreachable!("the key contains the type"))
+    // Loaded kernels stay loaded anyway.
+    let leaked = || Box::leak(Box::new(make())) as AnyKernel;
+    let found = found.unwrap_or_else(|| *KERNELS.entry(key).or_insert_with(leaked));
+    found.as_any().downcast_ref().unwrap_or_else(|| unreachable!("the key contains the type"))
 }
 
-/// Loaded kernels stay loaded anyway.
-fn leaked<S: Signature>(kernel: Kernel<S>) -> AnyKernel {
-    Box::leak(Box::new(kernel))
-}
-
-/// The device code of all kernels made so far.
+/// Calls `check` with the device code of all kernels made so far.
 #[cfg(all(test, feature = "nccl"))]
-pub(super) fn programs() -> Vec<&'static resident_backend::Program> {
-    let programs = KERNELS.iter().map(|entry| {
-        let kernel: AnyKernel = *entry.value();
-        kernel.program()
-    });
-    programs.flatten().collect()
+pub(super) fn each_program(check: &mut dyn FnMut(&resident_backend::Program)) {
+    KERNELS.iter().for_each(|entry| entry.value().each_program(check));
 }

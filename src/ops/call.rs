@@ -2,7 +2,9 @@
 
 use std::fmt::Display;
 
-use crate::array::{AnyView, Operand, OperandMut};
+use ndarray::{Dimension, Order};
+
+use crate::array::{AnyView, Operand, OperandMut, SmartArray};
 use crate::device::Stream;
 use crate::element::Element;
 use crate::error::{AtCall, CalledAt, Error, ONE_THAT_FITS, Result};
@@ -45,6 +47,39 @@ pub(super) fn stream_of<T: Element>(array: &impl AnyView<T>, site: CallSite) -> 
         Some(device) => Ok(device.current_stream()),
         None => Stream::current().at(site),
     }
+}
+
+/// The stream of an operation that makes an array: the current stream of the device where an
+/// operand is newest. That is the only device that has one of them, if it is a device array; else
+/// the current device, if it has one of them; else the device of the first operand that a device
+/// has; and the current device, if none has any.
+pub(super) fn stream_where_newest<'a, T: Element>(
+    operands: impl IntoIterator<Item = &'a Operand<'a, T>> + Clone,
+    site: CallSite,
+) -> Result<Stream> {
+    if let Some(home) = operands.clone().into_iter().find_map(AnyView::<T>::home) {
+        return Ok(home.current_stream());
+    }
+    let current = Stream::current().at(site)?;
+    let mut first = None;
+    for operand in operands {
+        match operand.device_where_newest(current.device_ref()) {
+            Some(device) if device == *current.device_ref() => return Ok(current),
+            found => first = first.or(found),
+        }
+    }
+    Ok(first.map_or(current, |device| device.current_stream()))
+}
+
+/// An array of this shape, with the axes in this order, for the result of an operation.
+pub(super) fn result<T: Element, D: Dimension>(
+    shape: &[usize],
+    order: Order,
+    site: CallSite,
+) -> Result<SmartArray<T, D>> {
+    let mut dim = D::zeros(shape.len());
+    dim.slice_mut().copy_from_slice(shape);
+    SmartArray::uninit_in_order(dim, order, site)
 }
 
 impl Call<'_> {

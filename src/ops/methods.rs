@@ -9,6 +9,7 @@ use super::best::{self, Best};
 use super::call::{Call, stream_of};
 use super::dot;
 use super::reduce::{self, Reduction};
+use super::variance::variance;
 use crate::array::{AnyView, DeviceArray, SmartArray, View};
 use crate::error::Result;
 use resident_backend::call_site::call_site;
@@ -142,6 +143,55 @@ macro_rules! methods {
                 number("mean", self, |call, out| {
                     reduce::mean(call, self, out)
                 })
+            }
+
+            /// The variance of all elements, as ndarray's `var`: the sum of the squares of what
+            /// differs from the mean, divided by the number of elements less `ddof` ("delta degrees
+            /// of freedom"), which is 0 for a whole population and 1 for a sample. NaN if there are
+            /// no elements.
+            ///
+            /// Two passes, the first for the mean: the error is that of two
+            /// [sums](crate::ops#sums), however far from 0 the elements are. Of integers, an
+            /// `f64`. The same in each run.
+            ///
+            /// ```
+            /// use resident::{Device, SmartArray};
+            ///
+            /// let _here = Device::cpu().enter();
+            /// let a = SmartArray::from([1.0_f32, 2.0, 3.0, 4.0]);
+            /// assert_eq!((a.var(0.0)?, a.var(1.0)?), (1.25, 5.0 / 3.0));
+            /// # Ok::<(), resident::Error>(())
+            /// ```
+            ///
+            /// # Errors
+            ///
+            /// As [`sum`](Self::sum), and [`Requirement`](crate::Error::Requirement) if `ddof` is
+            /// below 0 or above the number of elements.
+            #[track_caller]
+            pub fn var(&self, ddof: T::Real) -> Result<T::Real>
+            where
+                T: Number,
+            {
+                let site = call_site();
+                let stream = &stream_of(self, site)?;
+                variance(&Call { name: "var", stream, site }, self, ddof)
+            }
+
+            /// The standard deviation of all elements: the square root of the
+            /// [`var`](Self::var)iance.
+            ///
+            /// # Errors
+            ///
+            /// As [`var`](Self::var).
+            #[track_caller]
+            pub fn std(&self, ddof: T::Real) -> Result<T::Real>
+            where
+                T: Number,
+            {
+                let site = call_site();
+                let stream = &stream_of(self, site)?;
+                let variance = variance(&Call { name: "std", stream, site }, self, ddof)?;
+                Ok(T::root(variance))
             }
 
             /// The Euclidean norm: [`ops::norm_l2`](crate::ops::norm_l2).

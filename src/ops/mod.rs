@@ -17,6 +17,7 @@
 //!
 //! | operations | on |
 //! |---|---|
+//! | `+`, `-`, `*`, `/` and the sign `-`: [operators](#operators) | corresponding elements, into a new array |
 //! | [`add`], [`sub`], [`mul`], [`div`], [`scaled_add`] | corresponding elements |
 //! | [`map`], [`clamp`], [`select`], [`cast`], [`copy`] | corresponding elements |
 //! | [`equal`], [`not_equal`], [`less`], [`less_equal`], [`greater`], [`greater_equal`] | corresponding elements, into a mask of `u8` |
@@ -24,20 +25,26 @@
 //! | [`product`], [`count_nonzero`], [`any`], [`all`] | all elements |
 //! | [`sum`], [`min`], [`max`], [`mean`], [`norm_l2`], [`argmin`], [`argmax`] | all elements |
 //! | the same with `_axis`, such as [`sum_axis`] | the elements along an axis |
+//! | [`var`](crate::SmartArray::var), [`std`](crate::SmartArray::std) | all elements |
 //! | [`dot`], [`matmul`] | two lines or tables |
 //! | [`csr_matvec`], [`csr_matmul`] | a sparse matrix, and a line or table |
 //! | [`cumulative_sum`], [`exclusive_sum`], and with `_axis` | all elements, or those along an axis |
+//! | [`cumulative_product`] | all elements |
 //! | [`random_uniform`], [`random_normal`] | each element, by its place |
 //! | [`compress`](crate::SmartArray::compress), [`unique`](crate::SmartArray::unique), [`bincount`] | all elements, into as many as there are |
 //! | [`sort`], [`argsort`] | the elements along the last axis |
+//! | [`searchsorted`] | a sorted line, and values to be found in it |
+//! | [`concatenate`], [`stack`] | arrays side by side, into a new array |
+//! | [`range`](crate::SmartArray::range), [`linspace`](crate::SmartArray::linspace) | evenly spaced numbers, in a new array |
 //! | [`gather`], [`scatter`] | elements whose places are given, as `u64` in row-major order |
 //! | [`Elementwise`] | corresponding elements, by statements that a text gives |
 //! | [`Reduction`] | all elements, or those along an axis, by expressions that texts give |
 //!
 //! Arguments are arrays and views of this library: coherent arrays, device arrays and parts of
 //! either, of any strides. Operands broadcast to the shape of the result, as in NumPy. Results go
-//! into an array that exists; a number goes into an array of one element. The methods of arrays,
-//! such as [`SmartArray::sum`](crate::SmartArray::sum), bring it to the host.
+//! into an array that exists, but for operators and some others; a number goes into an array of one
+//! element. The methods of arrays, such as [`SmartArray::sum`](crate::SmartArray::sum), bring it to
+//! the host.
 //!
 //! An operation runs on the current stream, and with `_on` on the given stream, as
 //! launches of a [`Kernel`](crate::Kernel) do: it copies what is out of date there, it is ordered
@@ -71,6 +78,39 @@
 //! # Ok::<(), resident::Error>(())
 //! ```
 //!
+//! # Operators
+//!
+//! `(&a + &b)?` is a new [`SmartArray`](crate::SmartArray), or the error of the operation: an
+//! operator never panics. Operands are arrays and views of this library, also device arrays, by
+//! reference or by value. Both broadcast, as in ndarray, and a number may stand on either side.
+//!
+//! ```
+//! use resident::{Device, SmartArray, ndarray::{Axis, s}};
+//!
+//! let _here = Device::cpu().enter();
+//! let x = SmartArray::from([1.0_f32, 2.0, 3.0]);
+//! let y = SmartArray::from([10.0_f32, 20.0, 30.0]);
+//! let z = ((&x * 2.0)? + &y)?;
+//! assert_eq!(z.to_vec()?, [12.0, 24.0, 36.0]);
+//! let table = (x.view().insert_axis(Axis(1)) - y.slice(s![1..]))?;  // a column and a row
+//! assert_eq!(table.shape(), [3, 2]);
+//! assert_eq!((1.0 / (-x)?)?.get(1)?, -0.5);
+//! # Ok::<(), resident::Error>(())
+//! ```
+//!
+//! The elements are those that [`add`], [`sub`], [`mul`] and [`div`] compute. Both operands have
+//! elements of one type: [`cast`] converts. Each operator is one pass over memory and allocates its
+//! result; [`Elementwise`] computes a whole expression in one pass.
+//!
+//! The work is done where the operands are newest: on the current device if it has the newest
+//! contents of one of them, else on the first device that has, on its current stream. If no device
+//! has any, it is done on the current device, which then uploads them. A device array is computed
+//! with on its own device. The result is column-major if the operands of its shape are, and
+//! row-major else.
+//!
+//! There is no `a += &b`, since its error could not be returned: use [`add`] into an existing
+//! array, [`scaled_add`]`(1.0, &b, &mut a)` or [`Elementwise`] with [`InOut`](crate::InOut).
+//!
 //! # Sums
 //!
 //! Sums of floats are made of short groups, which are added in pairs, pairs of pairs and so on. The
@@ -79,7 +119,8 @@
 //! groups depend on shape and strides alone, so that a sum is the same in each run on one device.
 //! Results of different kinds of devices may differ in their last bits.
 //!
-//! [`cumulative_sum`] adds up to 2,048 elements one after the other, to a sum as above.
+//! [`cumulative_sum`] adds up to 2,048 elements one after the other, to a sum as above;
+//! [`cumulative_product`] multiplies in the same order.
 //!
 //! # Memory
 //!
@@ -110,13 +151,17 @@ mod dot;
 mod elementwise;
 mod elementwise_kernel;
 mod indexed;
+mod joining;
 mod masks;
 mod matmul;
+mod operators;
 mod random;
 mod reduce;
 mod reduction_kernel;
+mod sequences;
 mod sorting;
 mod sparse;
+mod variance;
 
 // What they have in common.
 mod align;
@@ -144,8 +189,9 @@ pub use best::functions::{
 };
 pub use compaction::functions::{bincount, bincount_on};
 pub use cumulative::functions::{
-    cumulative_sum, cumulative_sum_axis, cumulative_sum_axis_on, cumulative_sum_on, exclusive_sum,
-    exclusive_sum_axis, exclusive_sum_axis_on, exclusive_sum_on,
+    cumulative_product, cumulative_product_on, cumulative_sum, cumulative_sum_axis,
+    cumulative_sum_axis_on, cumulative_sum_on, exclusive_sum, exclusive_sum_axis,
+    exclusive_sum_axis_on, exclusive_sum_on,
 };
 pub use dot::functions::{dot, dot_on};
 pub use elementwise::Unary;
@@ -155,12 +201,14 @@ pub use elementwise::functions::{
 };
 pub use elementwise_kernel::{Elementwise, ElementwiseParameter, ElementwiseSignature};
 pub use indexed::functions::{gather, gather_on, scatter, scatter_on};
+pub use joining::functions::{concatenate, concatenate_on, stack, stack_on};
 pub use masks::functions::{
     equal, equal_on, greater, greater_equal, greater_equal_on, greater_on, less, less_equal,
     less_equal_on, less_on, logical_and, logical_and_on, logical_not, logical_not_on, logical_or,
     logical_or_on, logical_xor, logical_xor_on, not_equal, not_equal_on,
 };
 pub use matmul::functions::{matmul, matmul_on};
+pub use operators::RightOperand;
 pub use random::functions::{random_normal, random_normal_on, random_uniform, random_uniform_on};
 pub use reduce::functions::{
     all, all_axis, all_axis_on, all_on, any, any_axis, any_axis_on, any_on, count_nonzero,
@@ -171,5 +219,5 @@ pub use reduce::functions::{
 };
 pub use reduction_kernel::{Reduction, ReductionInput, ReductionInputs};
 pub use right::Right;
-pub use sorting::functions::{argsort, argsort_on, sort, sort_on};
+pub use sorting::functions::{argsort, argsort_on, searchsorted, searchsorted_on, sort, sort_on};
 pub use sparse::functions::{csr_matmul, csr_matmul_on, csr_matvec, csr_matvec_on};

@@ -99,12 +99,27 @@ impl<T, U, F> Body<T, U> for F where
 {
 }
 
+/// A number on the right, of any type that there is arithmetic for.
+pub(super) struct OneNumber<T>(pub(super) T);
+
+impl<T> sealed::Sealed for OneNumber<T> {}
+
+impl<T: Arithmetic> Right<T> for OneNumber<T> {
+    #[allow(private_interfaces)]
+    fn value(&self) -> RightValue<'_, T> {
+        RightValue::Number(self.0)
+    }
+}
+
 /// What an operation is called and computes.
 pub(super) struct Described {
     /// The name; where the right operand is a number, another, since the kernel is another.
     pub(super) titles: [&'static str; 2],
     /// The value of `x` and `y` in CUDA C.
     pub(super) value: &'static str,
+    /// The names in `value` of the elements and of a number: `x` and `y`, but `y` and `x` where the
+    /// number is the left operand.
+    pub(super) names: [&'static str; 2],
     pub(super) result: CType,
 }
 
@@ -139,7 +154,7 @@ fn array_kernel<T: Arithmetic, U: Element>(
     rank: usize,
     body: impl Body<T, U>,
 ) -> &'static ArrayKernel<T, U> {
-    let &Described { titles: [title, _], value, result } = described;
+    let &Described { titles: [title, _], value, result, .. } = described;
     cache::kernel(title, rank, || {
         let kernel = ArrayKernel::<T, U>::new(title)
             .own_host(move |_, (a, b, out)| body(a, RightSide::Array(b), out));
@@ -156,12 +171,12 @@ fn number_kernel<T: Arithmetic, U: Element>(
     rank: usize,
     body: impl Body<T, U>,
 ) -> &'static NumberKernel<T, U> {
-    let &Described { titles: [title, name], value, result } = described;
+    let &Described { titles: [title, name], value, names: [x, y], result } = described;
     cache::kernel(name, rank, || {
         let kernel = NumberKernel::<T, U>::new(title)
             .own_host(move |_, (b, a, out)| body(a, RightSide::Number(b), out));
         let parameters =
-            [Parameter::Scalar("y", T::C), Parameter::In("x", T::C), Parameter::Out(result)];
+            [Parameter::Scalar(y, T::C), Parameter::In(x, T::C), Parameter::Out(result)];
         // SAFETY: as in `array_kernel`.
         unsafe { kernel.cuda(source::elementwise(rank, T::C, &parameters, value)) }
     })

@@ -5,6 +5,7 @@ use ndarray::{Axis, s};
 use num_complex::Complex;
 
 use super::arithmetic::{Arithmetic, Float, Index, Number, Ordered, Scalar};
+use super::cache::Cached as _;
 use super::elementwise::Unary;
 use super::language;
 use super::right::Right;
@@ -21,9 +22,13 @@ fn real_nvrtc_compiles_every_operation() {
     if environment::text("RESIDENT_NVRTC").is_none() {
         return eprintln!("RESIDENT_NVRTC is not set: nothing was compiled");
     }
-    let programs = every_program();
-    assert!(programs.len() > 200, "only {}", programs.len());
-    programs.into_iter().for_each(compile);
+    use_every_operation();
+    let mut count = 0;
+    super::cache::each_program(&mut |program| {
+        count += 1;
+        compile(program);
+    });
+    assert!(count > 200, "only {count}");
 }
 
 fn compile(program: &Program) {
@@ -139,7 +144,7 @@ fn reductions_of<T: Scalar>(map: &str, join: &str, check: &mut dyn FnMut(&Progra
 }
 
 /// Every operation on elements of every type, on one axis and on two.
-fn every_program() -> Vec<&'static Program> {
+fn use_every_operation() {
     let _here = Device::cpu().enter();
     let mut outcome = Ok(());
     macro_rules! each {
@@ -154,7 +159,6 @@ fn every_program() -> Vec<&'static Program> {
     outcome = outcome.and_then(|()| complex::<Complex<f32>>());
     outcome = outcome.and_then(|()| complex::<Complex<f64>>());
     outcome.unwrap_or_else(|error| panic!("{error}"));
-    super::cache::programs()
 }
 
 fn numbers<T: Number + Right<T>>() -> Result<()> {
@@ -178,6 +182,10 @@ fn numbers<T: Number + Right<T>>() -> Result<()> {
     super::sort(&mut out.slice_mut(s![..;2, ..;2]))?;
     super::cumulative_sum(&table, &mut out)?;
     super::cumulative_sum_axis(&table, Axis(0), &mut out)?;
+    super::cumulative_product(&table, &mut out)?;
+    let mut places = SmartArray::<u64, _>::zeros((20, 20));
+    super::searchsorted(&table.row(0), &table.slice(s![..;2, ..;2]), &mut places)?;
+    super::searchsorted(&table.row(0), &table.slice(s![0, ..20]), &mut places.row_mut(0))?;
     reductions(&table)?;
     sums(&table)
 }
@@ -209,6 +217,7 @@ fn floats<T: Float>() -> Result<()> {
 fn reductions<T: Number>(table: &SmartArray<T, ndarray::Ix2>) -> Result<()> {
     table.min()?;
     table.max()?;
+    table.var(T::Real::ZERO)?;
     table.norm_l2()?;
     table.unique()?;
     table.argmin()?;
@@ -276,6 +285,8 @@ fn arithmetic<T: Arithmetic + Right<T>>() -> Result<()> {
     super::sub(&part, T::zeroed(), &mut small)?;
     super::mul(&table, T::zeroed(), &mut out)?;
     super::div(&table, T::zeroed(), &mut out)?;
+    (-&table)?;
+    (-&part)?;
     super::scaled_add(T::zeroed(), &table, &mut out)?;
     super::copy(&table, &mut out)?;
     super::copy(&part, &mut small)?;

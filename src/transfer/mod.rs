@@ -33,6 +33,7 @@ pub(crate) use contents::constant::{discard, fill, fill_on};
 pub(crate) use contents::copy_out::{CallerWaits, failure_of_copies, wait_for_arrival};
 pub(crate) use contents::element::{read_element, read_newest, write_element};
 pub(crate) use contents::lent::{LentView, copy_from_host, copy_to_host};
+pub(crate) use contents::newest::device_where_newest;
 pub(crate) use contents::pinned_copy::{
     CopyCall, ReadAt, copy_from_pinned, copy_to_pinned, snapshot_to_pinned,
 };

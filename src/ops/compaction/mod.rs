@@ -10,7 +10,7 @@ use super::align;
 use super::arithmetic::{Arithmetic, Index, Number, Word};
 use super::cache;
 use super::call::{self, Call};
-use super::cumulative::{self, Own};
+use super::cumulative::{self, Running};
 use super::elementwise;
 use super::indexed;
 use super::masks::{self, Relation};
@@ -68,7 +68,7 @@ fn move_chosen<W: Word>(
     masks::compare(call, Relation::NotEqual, mask, &0_u8, &mut flags)?;
     let mut sums = SmartArray::<u64, IxDyn>::uninit_at(IxDyn(&[a.axes().len()]), call.site);
     elementwise::cast::<u8, u64>(call, &flags, &mut ranks)?;
-    cumulative::whole(call, Own::Included, &ranks, &mut sums)?;
+    cumulative::whole(call, Running::Sum, &ranks, &mut sums)?;
     let kernel = compress_kernel::<W>(a.axes().shape().len());
     call.launch_on_some(kernel, grid, (a, mask, &Operand::of(&sums), out))
 }

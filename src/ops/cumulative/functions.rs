@@ -1,10 +1,10 @@
-//! Running sums of all elements, and along an axis.
+//! Running sums and products of all elements, and along an axis.
 
 use ndarray::Axis;
 
 use crate::array::{AnyView, AnyViewMut};
 use crate::ops::arithmetic::Number;
-use crate::ops::cumulative::{self, Own};
+use crate::ops::cumulative::{self, Running};
 use crate::ops::operation::operations;
 
 operations! {
@@ -27,7 +27,7 @@ operations! {
     ///
     /// [`Shape`](crate::Error::Shape) if `out` has another shape, and what launches return: see
     /// [the module](crate::ops#errors).
-    cumulative_sum, cumulative_sum_on => cumulative::whole(call, Own::Included, a, out);
+    cumulative_sum, cumulative_sum_on => cumulative::whole(call, Running::Sum, a, out);
 
     /// As [`cumulative_sum`], but each sum is that of the elements before its own, so that the
     /// first is 0: CUB's `ExclusiveSum`. The sum of counts gives where each group starts.
@@ -45,7 +45,25 @@ operations! {
     /// # Errors
     ///
     /// As [`cumulative_sum`].
-    exclusive_sum, exclusive_sum_on => cumulative::whole(call, Own::Excluded, a, out);
+    exclusive_sum, exclusive_sum_on => cumulative::whole(call, Running::SumBefore, a, out);
+
+    /// The running products of all elements in row-major order: NumPy's `cumprod`. `out` has the
+    /// shape of `a`, or one axis of as many elements. Products of integers wrap around.
+    ///
+    /// ```
+    /// use resident::{Device, SmartArray, ops};
+    ///
+    /// let _here = Device::cpu().enter();
+    /// let mut factorials = SmartArray::<u64, _>::uninit(4);
+    /// ops::cumulative_product(&SmartArray::from([1, 2, 3, 4]), &mut factorials)?;
+    /// assert_eq!(factorials.to_vec()?, [1, 2, 6, 24]);
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`cumulative_sum`].
+    cumulative_product, cumulative_product_on => cumulative::whole(call, Running::Product, a, out);
 }
 
 operations! {
@@ -69,7 +87,7 @@ operations! {
     /// [`Shape`](crate::Error::Shape) if `a` has no such axis, or `out` another shape than `a`, and
     /// what launches return: see [the module](crate::ops#errors).
     cumulative_sum_axis, cumulative_sum_axis_on =>
-        cumulative::along(call, Own::Included, a, axis, out);
+        cumulative::along(call, Running::Sum, a, axis, out);
 
     /// As [`exclusive_sum`], along an axis. `out` has the shape of `a`.
     ///
@@ -77,5 +95,5 @@ operations! {
     ///
     /// As [`cumulative_sum_axis`].
     exclusive_sum_axis, exclusive_sum_axis_on =>
-        cumulative::along(call, Own::Excluded, a, axis, out);
+        cumulative::along(call, Running::SumBefore, a, axis, out);
 }

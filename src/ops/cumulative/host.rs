@@ -1,47 +1,65 @@
-//! The body in Rust of running sums.
+//! The body in Rust of running sums and products.
 
 use ndarray::{ArrayView1, ArrayViewD, ArrayViewMut1, ArrayViewMutD, Axis, Zip};
 
 use crate::ops::arithmetic::Number;
 use crate::ops::parallel::{Halves, PARALLEL_LEN_MIN, TASK_LEN, each_piece, pieces_of};
 
-/// Whether the sum of an element includes the element.
+/// What an element becomes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::ops) enum Own {
-    Included,
-    Excluded,
+pub(in crate::ops) enum Running {
+    /// The sum up to the element, which it includes.
+    Sum,
+    /// The sum of the elements before.
+    SumBefore,
+    /// The product up to the element, which it includes.
+    Product,
+}
+
+impl Running {
+    /// Whether an element includes itself.
+    pub(super) fn includes_own(self) -> bool {
+        self != Self::SumBefore
+    }
+
+    /// What comes before the first element.
+    fn start<T: Number>(self) -> T {
+        if self == Self::Product { T::from_u8(1) } else { T::ZERO }
+    }
 }
 
 /// Fewer rows than this are cut into chunks, each of which is a task.
 const LONG_ROWS_MAX: usize = 64;
 
-/// The running sums of the chunks of each row. `before` has, for each chunk, the sum of its row up
-/// to the end of the chunk.
-pub(super) fn running_sums<T: Number>(
+/// The running sums or products of the chunks of each row. `before` has, for each chunk, that of
+/// its row up to the end of the chunk.
+pub(super) fn running<T: Number>(
     chunk: usize,
-    own: Own,
+    running: Running,
     a: ArrayViewD<'_, T>,
     before: ArrayViewD<'_, T>,
     out: ArrayViewMutD<'_, T>,
 ) {
     if a.len() < PARALLEL_LEN_MIN {
         return each_row(a, before, out, |a, before, out| {
-            chunks(chunk, a, before, out).for_each(|chunk| chunk.run(own));
+            chunks(chunk, running, a, before, out).for_each(|chunk| chunk.run(running));
         });
     }
     if a.ndim() == 1 || a.len() / a.len_of(Axis(a.ndim() - 1)) < LONG_ROWS_MAX {
         return each_row(a, before, out, |a, before, out| {
-            each_piece(chunks(chunk, a, before, out).collect(), |chunk| chunk.run(own));
+            each_piece(chunks(chunk, running, a, before, out).collect(), |chunk| {
+                chunk.run(running);
+            });
         });
     }
     each_piece(pieces_of((a, before, out), &halves), |(a, before, out)| {
         each_row(a, before, out, |a, before, out| {
-            chunks(chunk, a, before, out).for_each(|chunk| chunk.run(own));
+            chunks(chunk, running, a, before, out).for_each(|chunk| chunk.run(running));
         });
     });
 }
 
-/// Rows, what comes before their chunks, and the running sums.
+/// Rows, what comes before their chunks, and the result.
 type Rows<'a, 'o, T> = (ArrayViewD<'a, T>, ArrayViewD<'a, T>, ArrayViewMutD<'o, T>);
 
 /// Halves the rows of a piece that is longer than a task.
@@ -67,25 +85,33 @@ fn each_row<T: Number>(
 }
 
 struct Chunk<'a, 'o, T> {
-    /// The sum of its row up to it.
+    /// The sum or product of its row up to it.
     start: T,
     a: ArrayView1<'a, T>,
     out: ArrayViewMut1<'o, T>,
 }
 
 impl<T: Number> Chunk<'_, '_, T> {
-    fn run(mut self, own: Own) {
-        let mut sum = self.start;
+    fn run(self, running: Running) {
+        match running {
+            Running::Sum => self.each(|before, element| [before.plus(element); 2]),
+            Running::SumBefore => self.each(|before, element| [before, before.plus(element)]),
+            Running::Product => self.each(|before, element| [before.times(element); 2]),
+        }
+    }
+
+    /// `step` gives the result of an element, and what comes before the next.
+    fn each(mut self, step: impl Fn(T, T) -> [T; 2]) {
+        let mut before = self.start;
         Zip::from(&mut self.out).and(&self.a).for_each(|out, element| {
-            let before = sum;
-            sum = sum.plus(*element);
-            *out = if own == Own::Included { sum } else { before };
+            [*out, before] = step(before, *element);
         });
     }
 }
 
 fn chunks<'a, 'o, T: Number>(
     chunk: usize,
+    running: Running,
     a: ArrayView1<'a, T>,
     before: ArrayView1<'a, T>,
     out: ArrayViewMut1<'o, T>,
@@ -94,7 +120,7 @@ fn chunks<'a, 'o, T: Number>(
     let mut number = 0;
     std::iter::from_fn(move || {
         let (a, out) = rest.take()?;
-        let start = if number == 0 { T::ZERO } else { before[number - 1] };
+        let start = if number == 0 { running.start() } else { before[number - 1] };
         number += 1;
         let len = chunk.min(a.len());
         let ((a, a_rest), (out, out_rest)) = (a.split_at(Axis(0), len), out.split_at(Axis(0), len));

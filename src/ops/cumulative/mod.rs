@@ -1,4 +1,4 @@
-//! Running sums.
+//! Running sums and products.
 
 pub(super) mod functions;
 mod host;
@@ -10,24 +10,25 @@ use super::arithmetic::Number;
 use super::cache;
 use super::call::Call;
 use super::elementwise;
-use super::reduce::sums_of_chunks;
+use super::reduce::{Reduction, reduce_chunks};
 use super::rows::{self, expect_axis, grid_of_blocks, scratch, shape_of_chunks};
 use super::source;
 use crate::array::{AnyView, AnyViewMut, Operand, OperandMut};
 use crate::error::Result;
 use crate::launch::{In, Kernel, Out};
+use resident_backend::GpuSource;
 
-pub(super) use host::Own;
+pub(super) use host::Running;
 
 type RunningKernel<T> = Kernel<(i64, u32, In<T, IxDyn>, In<T, IxDyn>, Out<T, IxDyn>)>;
 
 /// The elements of a chunk that a block sums: `THREADS * PER_THREAD` in the kernel.
 const CHUNK: usize = 2048;
 
-/// The running sums of all elements in row-major order.
+/// The running sums or products of all elements in row-major order.
 pub(super) fn whole<T: Number>(
     call: &Call<'_>,
-    own: Own,
+    running: Running,
     a: &impl AnyView<T>,
     out: &mut impl AnyViewMut<T>,
 ) -> Result<()> {
@@ -51,19 +52,19 @@ pub(super) fn whole<T: Number>(
     }
     align::in_row_order([out.axes_mut()]);
     if out.axes().shape().len() == 1 {
-        return of_rows(call, own, a, &mut out);
+        return of_rows(call, running, a, &mut out);
     }
     let mut sums = scratch::<T>(call, out.axes().shape());
     let mut line = OperandMut::of(&mut sums);
     align::in_row_order([line.axes_mut()]);
-    of_rows(call, own, a, &mut line)?;
+    of_rows(call, running, a, &mut line)?;
     elementwise::copy(call, &sums, &mut out)
 }
 
-/// The running sums along an axis.
+/// The running sums or products along an axis.
 pub(super) fn along<T: Number>(
     call: &Call<'_>,
-    own: Own,
+    running: Running,
     a: &impl AnyView<T>,
     axis: Axis,
     out: &mut impl AnyViewMut<T>,
@@ -77,14 +78,14 @@ pub(super) fn along<T: Number>(
     }
     a.axes_mut().move_to_end(axis.0);
     out.axes_mut().move_to_end(axis.0);
-    of_rows(call, own, a, &mut out)
+    of_rows(call, running, a, &mut out)
 }
 
-/// The running sums of each row: those of the sums of its chunks first, from which each chunk goes
+/// The running sums or products of each row: those of its chunks first, from which each chunk goes
 /// on.
 fn of_rows<T: Number>(
     call: &Call<'_>,
-    own: Own,
+    running: Running,
     mut a: Operand<'_, T>,
     out: &mut OperandMut<'_, T>,
 ) -> Result<()> {
@@ -94,36 +95,63 @@ fn of_rows<T: Number>(
         // Nothing comes before the only chunk of a row: these are never read.
         let mut before = a.clone();
         before.axes_mut().keep_first(shape.len() - 1);
-        return launch(call, own, &a, &before, out);
+        return launch(call, running, &a, &before, out);
     }
-    let (mut sums, mut before) = (scratch::<T>(call, &shape), scratch::<T>(call, &shape));
-    sums_of_chunks(call, CHUNK, &a, &mut OperandMut::of(&mut sums))?;
+    let (mut chunks, mut before) = (scratch::<T>(call, &shape), scratch::<T>(call, &shape));
+    let (reduction, running_of_chunks) = match running {
+        Running::Sum | Running::SumBefore => (Reduction::Sum, Running::Sum),
+        Running::Product => (Reduction::Product, Running::Product),
+    };
+    reduce_chunks(call, reduction, CHUNK, &a, &mut OperandMut::of(&mut chunks))?;
     let to = &mut OperandMut::of(&mut before);
-    of_rows(call, Own::Included, Operand::of(&sums), to)?;
-    launch(call, own, &a, &Operand::of(&before), out)
+    of_rows(call, running_of_chunks, Operand::of(&chunks), to)?;
+    launch(call, running, &a, &Operand::of(&before), out)
 }
 
 fn launch<T: Number>(
     call: &Call<'_>,
-    own: Own,
+    running: Running,
     a: &Operand<'_, T>,
     before: &Operand<'_, T>,
     out: &mut OperandMut<'_, T>,
 ) -> Result<()> {
     let rank = a.axes().shape().len();
-    let kernel = cache::kernel("ops::cumulative_sum", rank, || {
+    let is_product = running == Running::Product;
+    let kernel = if is_product { product_kernel::<T>(rank) } else { sum_kernel::<T>(rank) };
+    let own = u32::from(running.includes_own());
+    call.launch(kernel, grid_of_blocks(before.axes().len()), (CHUNK as i64, own, a, before, out))
+}
+
+fn sum_kernel<T: Number>(rank: usize) -> &'static RunningKernel<T> {
+    cache::kernel("ops::cumulative_sum", rank, || {
         let kernel = RunningKernel::<T>::new("ops::cumulative_sum").own_host(
             |_, (chunk, own, a, before, out)| {
-                let own = if own == 0 { Own::Excluded } else { Own::Included };
-                host::running_sums(chunk as usize, own, a, before, out);
+                let running = if own == 0 { Running::SumBefore } else { Running::Sum };
+                host::running(chunk as usize, running, a, before, out);
             },
         );
-        let declarations = source::declarations(rank, T::C, T::C);
-        let source = rows::source(include_str!("kernel.cu"), "running_sums", &declarations);
         // SAFETY: `out` has the shape of `a`, and `before` an element for each chunk. One block
         // reads and writes each chunk.
-        unsafe { kernel.cuda(source) }
-    });
-    let own = u32::from(own == Own::Included);
-    call.launch(kernel, grid_of_blocks(before.axes().len()), (CHUNK as i64, own, a, before, out))
+        unsafe { kernel.cuda(source::<T>(rank, "T(W(x) + W(y))", "T(0)")) }
+    })
+}
+
+fn product_kernel<T: Number>(rank: usize) -> &'static RunningKernel<T> {
+    cache::kernel("ops::cumulative_product", rank, || {
+        let kernel = RunningKernel::<T>::new("ops::cumulative_product").own_host(
+            |_, (chunk, _own, a, before, out)| {
+                host::running(chunk as usize, Running::Product, a, before, out);
+            },
+        );
+        // SAFETY: as in `sum_kernel`.
+        unsafe { kernel.cuda(source::<T>(rank, "T(W(x) * W(y))", "T(1)")) }
+    })
+}
+
+/// How two values become one, and the value before the first.
+fn source<T: Number>(rank: usize, join: &str, start: &str) -> GpuSource {
+    let declarations = source::declarations(rank, T::C, T::C)
+        + &source::function("T join(T x, T y)", join)
+        + &source::function("T before_first()", start);
+    rows::source(include_str!("kernel.cu"), "running", &declarations)
 }

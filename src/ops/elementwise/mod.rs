@@ -32,6 +32,10 @@ pub(super) enum Binary {
     Sub,
     Mul,
     Div,
+    /// Of a number, from which each element is subtracted.
+    SubFrom,
+    /// Of a number, which is divided by each element.
+    DivInto,
 }
 
 impl Binary {
@@ -42,16 +46,28 @@ impl Binary {
             Self::Sub => ["ops::sub", "ops::sub, of a number"],
             Self::Mul => ["ops::mul", "ops::mul, of a number"],
             Self::Div => ["ops::div", "ops::div, of a number"],
+            Self::SubFrom => ["ops::sub", "ops::sub, from a number"],
+            Self::DivInto => ["ops::div", "ops::div, number by element"],
         }
+    }
+
+    /// The name of the operation.
+    pub(super) fn name(self) -> &'static str {
+        self.titles()[0].trim_start_matches("ops::")
+    }
+
+    /// The names in [`of`](Self::of) of the elements and of a number.
+    fn names(self) -> [&'static str; 2] {
+        if matches!(self, Self::SubFrom | Self::DivInto) { ["y", "x"] } else { ["x", "y"] }
     }
 
     /// The value in CUDA C. Words wrap around, and so do the results of signed integers.
     fn of(self, c: CType) -> &'static str {
         match self {
             Self::Add => "W(x) + W(y)",
-            Self::Sub => "W(x) - W(y)",
+            Self::Sub | Self::SubFrom => "W(x) - W(y)",
             Self::Mul => "W(x) * W(y)",
-            Self::Div => c.quotient(),
+            Self::Div | Self::DivInto => c.quotient(),
         }
     }
 
@@ -67,6 +83,8 @@ impl Binary {
             Self::Sub => b.each(a, out, T::minus),
             Self::Mul => b.each(a, out, T::times),
             Self::Div => b.each(a, out, T::over),
+            Self::SubFrom => b.each(a, out, |element: T, number| number.minus(element)),
+            Self::DivInto => b.each(a, out, |element: T, number| number.over(element)),
         }
     }
 }
@@ -79,7 +97,8 @@ pub(super) fn binary<T: Arithmetic>(
     b: &impl Right<T>,
     out: &mut impl AnyViewMut<T>,
 ) -> Result<()> {
-    let described = Described { titles: op.titles(), value: op.of(T::C), result: T::C };
+    let (titles, value, names) = (op.titles(), op.of(T::C), op.names());
+    let described = Described { titles, value, names, result: T::C };
     apply(call, &described, a, b, out, move |a, b, out| op.each(a, b, out))
 }
 

@@ -103,7 +103,7 @@ pub(super) fn compare<T: Arithmetic>(
     out: &mut impl AnyViewMut<u8>,
 ) -> Result<()> {
     let (titles, value) = (relation.titles(), relation.value());
-    let described = Described { titles, value, result: CType::U8 };
+    let described = Described { titles, value, names: ["x", "y"], result: CType::U8 };
     apply(call, &described, a, b, out, move |a, b, out| relation.each(a, b, out))
 }
 

@@ -195,14 +195,15 @@ fn reduce_rows<A: Scalar, T: Scalar>(
     reduce_rows(call, reduction.next(), results, out)
 }
 
-/// Stores the sums of the chunks of each row.
-pub(super) fn sums_of_chunks<T: Scalar>(
+/// Reduces the chunks of each row.
+pub(super) fn reduce_chunks<T: Scalar>(
     call: &Call<'_>,
+    reduction: Reduction,
     chunk: usize,
     a: &Operand<'_, T>,
     out: &mut OperandMut<'_, T>,
 ) -> Result<()> {
-    launch(call, Reduction::Sum, Cut { chunk, reducer: Reducer::Block }, a, out)
+    launch(call, reduction, Cut { chunk, reducer: Reducer::Block }, a, out)
 }
 
 fn launch<A: Scalar, T: Scalar>(

@@ -30,7 +30,7 @@ const BLOCKS_MAX: usize = 1 << 20;
 type Shape = SmallVec<[usize; 6]>;
 
 impl<I: ReductionInputs, R: Scalar> Reduction<I, R> {
-    pub(super) fn number(
+    pub(in crate::ops) fn number(
         &self,
         stream: &Stream,
         arguments: &impl Arguments<I>,

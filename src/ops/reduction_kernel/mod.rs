@@ -6,6 +6,7 @@ mod inputs;
 mod plan;
 mod source;
 
+use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -14,6 +15,7 @@ use dashmap::DashMap;
 use self::plan::{Key, Plan};
 use self::source::Texts;
 use super::arithmetic::Scalar;
+use super::cache::Cached;
 use super::elementwise_kernel::source::variables;
 use super::elementwise_kernel::{Declared, ElementwiseSignature, Use};
 use super::language::{self, Variable};
@@ -244,10 +246,16 @@ impl<I: ReductionInputs, R: Scalar> Reduction<I, R> {
     pub fn name(&self) -> &str {
         &self.inner.name
     }
+}
 
-    /// Calls `check` with the device code of all kernels made so far.
+/// For the reductions that the library itself has.
+impl<I: ReductionInputs + 'static, R: Scalar> Cached for Reduction<I, R> {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
     #[cfg(all(test, feature = "nccl"))]
-    pub(super) fn each_program(&self, check: &mut dyn FnMut(&resident_backend::Program)) {
+    fn each_program(&self, check: &mut dyn FnMut(&resident_backend::Program)) {
         let Inner { first, rest, .. } = &*self.inner;
         first.iter().for_each(|kernel| kernel.program().into_iter().for_each(&mut *check));
         rest.iter().for_each(|kernel| kernel.program().into_iter().for_each(&mut *check));

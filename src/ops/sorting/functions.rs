@@ -54,3 +54,36 @@ operations! {
     /// see [the module](crate::ops#errors).
     argsort, argsort_on => sorting::argsort(call, a, out);
 }
+
+operations! {
+    |call| [T: Number](
+        sorted: &impl AnyView<T>,
+        values: &impl AnyView<T>,
+        index: &mut impl AnyViewMut<u64>,
+    )
+
+    /// Where each value belongs in a sorted line: `index[i]` is the number of elements of `sorted`
+    /// that come before `values[i]`, which is the place of the first of several equal ones. `index`
+    /// has the shape of `values`. NumPy's `searchsorted` with `side="left"`.
+    ///
+    /// `sorted` must be as [`sort`] leaves it, in ascending order and NaN last. If it is not, the
+    /// indices are unspecified, and at most its length.
+    ///
+    /// ```
+    /// use resident::{Device, SmartArray, ops};
+    ///
+    /// let _here = Device::cpu().enter();
+    /// let bounds = SmartArray::from([0.0, 10.0, 20.0]);
+    /// let values = SmartArray::from([-1.0, 10.0, 15.0, 99.0]);
+    /// let mut index = SmartArray::<u64, _>::uninit(4);
+    /// ops::searchsorted(&bounds, &values, &mut index)?;
+    /// assert_eq!(index.to_vec()?, [0, 1, 2, 3]);
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Shape`](crate::Error::Shape) if `sorted` has not one axis, or `index` not the shape of
+    /// `values`. Also what launches return: see [the module](crate::ops#errors).
+    searchsorted, searchsorted_on => sorting::search(call, sorted, values, index);
+}

@@ -1,11 +1,12 @@
 //! Bodies in Rust that sort rows: by the standard library's stable sort, in pieces that are merged
-//! if a row is long.
+//! if a row is long. And one that searches a sorted line.
 
 use std::cmp::Ordering;
 
-use ndarray::{ArrayViewD, ArrayViewMut1, ArrayViewMutD, Axis, Zip};
+use ndarray::{ArrayViewD, ArrayViewMut1, ArrayViewMutD, Axis, Ix1, Zip};
 
 use crate::ops::arithmetic::Number;
+use crate::ops::elementwise::host::each_of_one;
 use crate::ops::parallel::{Halves, PARALLEL_LEN_MIN, TASK_LEN, each_piece, pieces_of};
 
 /// The runs of a long row that are sorted before they are merged, each on one core.
@@ -45,6 +46,28 @@ pub(super) fn argsort<T: Number>(a: ArrayViewD<'_, T>, mut out: ArrayViewMutD<'_
         places.extend(a.iter().copied().zip(0..));
         sort_slice(&mut places, &|(x, _), (y, _)| is_before(x, y));
         out.iter_mut().zip(&places).for_each(|(out, (_, place))| *out = *place);
+    });
+}
+
+/// The number of elements of a sorted line that come before each value.
+pub(super) fn search<T: Number>(
+    sorted: ArrayViewD<'_, T>,
+    values: ArrayViewD<'_, T>,
+    index: ArrayViewMutD<'_, u64>,
+) {
+    let Ok(sorted) = sorted.into_dimensionality::<Ix1>() else { unreachable!("a line") };
+    let sorted = &sorted;
+    each_of_one(values, index, |value, index| {
+        let (mut least, mut most) = (0, sorted.len());
+        while least < most {
+            let middle = usize::midpoint(least, most);
+            if is_before(sorted[middle], value) {
+                least = middle + 1;
+            } else {
+                most = middle;
+            }
+        }
+        *index = least as u64;
     });
 }
 

@@ -1,5 +1,5 @@
 // Sorted order of rows: an array of places is sorted, first in short runs, then by merging pairs of
-// runs until one is left. Equal elements keep their order.
+// runs until one is left. Equal elements keep their order. And a search in a sorted line.
 // Preceded by: ../rows/rows.cuh
 
 typedef unsigned long long u64;
@@ -77,5 +77,26 @@ extern "C" __global__ void take(resident::View<const T, RANK> a,
     long long len = a.shape[RANK - 1], n = item / len, i = item % len;
     u64 place = row(places, n)[i * places.strides[RANK - 1]];
     row(out, n)[i * out.strides[RANK - 1]] = row(a, n)[place * a.strides[RANK - 1]];
+}
+#endif
+
+#if !defined RESIDENT_OPS || defined KERNEL_search
+/// The number of elements of a sorted line that come before each value. One thread for each.
+extern "C" __global__ void search(resident::View<const T, 1> sorted,
+                                  resident::View<const T, RANK> values,
+                                  resident::View<u64, RANK> index) {
+    long long item = resident::thread();
+    if (item >= values.size()) return;
+    T value = values.at(item);
+    long long least = 0, most = sorted.shape[0];
+    while (least < most) {
+        long long middle = least + (most - least) / 2;
+        if (is_before(sorted(middle), value)) {
+            least = middle + 1;
+        } else {
+            most = middle;
+        }
+    }
+    index.at(item) = static_cast<u64>(least);
 }
 #endif

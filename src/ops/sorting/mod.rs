@@ -21,6 +21,7 @@ use resident_backend::GpuSource;
 type SortKernel<T> = Kernel<(InOut<T, IxDyn>,)>;
 type PlacesKernel<T> = Kernel<(In<T, IxDyn>, Out<u64, IxDyn>)>;
 type MergeKernel<T> = Kernel<(i64, In<T, IxDyn>, In<u64, IxDyn>, Out<u64, IxDyn>)>;
+type SearchKernel<T> = Kernel<(In<T, IxDyn>, In<T, IxDyn>, Out<u64, IxDyn>)>;
 type TakeKernel<T> = Kernel<(In<T, IxDyn>, In<u64, IxDyn>, Out<T, IxDyn>)>;
 
 /// The places of a run that one thread of a GPU sorts: `RUN` in the kernel.
@@ -90,6 +91,34 @@ fn of_rows<T: Number>(
         width *= 2;
     }
     call.launch(merge, grid, (width as i64, &a, &Operand::of(&buffers[0]), out))
+}
+
+/// The number of elements of a sorted line that come before each value.
+pub(super) fn search<T: Number>(
+    call: &Call<'_>,
+    sorted: &impl AnyView<T>,
+    values: &impl AnyView<T>,
+    index: &mut impl AnyViewMut<u64>,
+) -> Result<()> {
+    let (sorted, mut values) = (Operand::of(sorted), Operand::of(values));
+    let mut index = OperandMut::of(index);
+    if sorted.axes().shape().len() != 1 {
+        return Err(call.shape(String::from("a sorted array of one axis"), sorted.to_string()));
+    }
+    call.expect_shape(values.axes().shape(), index.axes().shape(), &index)?;
+    align::in_any_order([index.axes_mut(), values.axes_mut()]);
+    let kernel = search_kernel::<T>(index.axes().shape().len());
+    call.launch(kernel, call::cover(index.axes().len()), (&sorted, &values, &mut index))
+}
+
+fn search_kernel<T: Number>(rank: usize) -> &'static SearchKernel<T> {
+    cache::kernel("ops::searchsorted", rank, || {
+        let kernel = SearchKernel::<T>::new("ops::searchsorted")
+            .own_host(|_, (sorted, values, index)| host::search(sorted, values, index));
+        // SAFETY: `index` has the shape of `values`, and each thread writes one element. It reads
+        // within `sorted`, which has one axis, whatever its order.
+        unsafe { kernel.cuda(source::<T>("search", rank)) }
+    })
 }
 
 /// The elements in the order of the places.

@@ -6,5 +6,6 @@ pub(super) mod constant;
 pub(super) mod copy_out;
 pub(super) mod element;
 pub(super) mod lent;
+pub(super) mod newest;
 pub(super) mod pinned_copy;
 pub(super) mod snapshot;

@@ -2,7 +2,7 @@
 
 use ndarray::{ArrayD, Axis, IxDyn, RemoveAxis};
 use resident::ops::{self, Number};
-use resident::{Device, Result, SmartArray};
+use resident::{Device, Error, Result, SmartArray};
 
 use crate::part::{Part, Random, Sample, on_device};
 use crate::{PARALLEL_LEN_MIN, cuda, devices, rust};
@@ -128,6 +128,100 @@ fn running_sums_are_exact() {
     if let Some(device) = cuda() {
         running(&device, (21, 2));
     }
+}
+
+#[test]
+fn running_products_are_exact() {
+    let check = |device: &Device, cases| {
+        each_part::<u32>(device, cases, |part, array, ours| {
+            // Odd, so that none is a multiple of all powers of 2.
+            let (view, mut ours_odd) = (part.of(array), SmartArray::uninit_like(ours));
+            ops::mul(ours, 2, &mut ours_odd)?;
+            let odd = (&ours_odd + 1)?;
+            let mut product = 1_u32;
+            let product_up_to = |x: &u32| {
+                product = product.wrapping_mul(x.wrapping_mul(2).wrapping_add(1));
+                product
+            };
+            let expected: Vec<u32> = view.iter().map(product_up_to).collect();
+            let mut products = SmartArray::<u32, _>::uninit(view.raw_dim());
+            ops::cumulative_product(&part.of_ours(&odd), &mut products)?;
+            assert_eq!(products.to_vec()?, expected, "{part:?}");
+            let mut line = SmartArray::<u32, _>::uninit(view.len());
+            ops::cumulative_product(&part.of_ours(&odd), &mut line)?;
+            assert_eq!(line.to_vec()?, expected, "{part:?}");
+            Ok(())
+        });
+    };
+    check(&rust(), (42, 4));
+    if let Some(device) = cuda() {
+        check(&device, (14, 1));
+    }
+}
+
+#[test]
+fn running_products_begin_with_the_first_element() -> Result<()> {
+    for (_, _here) in devices() {
+        let mut products = SmartArray::<f64, _>::uninit(4);
+        let a = SmartArray::from([-0.0, 3.0, f64::INFINITY, 2.0]);
+        ops::cumulative_product(&a, &mut products)?;
+        let products = products.to_vec()?;
+        assert_eq!(products[..2].iter().map(|x| x.to_bits()).max(), Some((-0.0_f64).to_bits()));
+        assert!(products[2].is_nan() && products[3].is_nan(), "{products:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn variances_are_those_of_ndarray() {
+    let check = |device: &Device, cases| {
+        each_part::<f32>(device, cases, |part, array, ours| {
+            let (view, ours) = (part.of(array).mapv(f64::from), part.of_ours(ours));
+            for ddof in [0.0, 0.5, 1.0].into_iter().filter(|ddof| *ddof <= view.len() as f64) {
+                let found = [ours.var(ddof as f32)?, ours.std(ddof as f32)?].map(f64::from);
+                let expected = [view.var(ddof), view.std(ddof)];
+                let is_near = |(found, expected): (f64, f64)| {
+                    near(found, expected) || found.is_nan() && expected.is_nan()
+                };
+                assert!(found.into_iter().zip(expected).all(is_near), "{part:?}: {found:?}");
+            }
+            Ok(())
+        });
+    };
+    check(&rust(), (42, 4));
+    if let Some(device) = cuda() {
+        check(&device, (7, 1));
+    }
+}
+
+/// The mean of squares less the square of the mean would be 0, or below.
+#[test]
+fn variances_far_from_0_lose_no_digits() -> Result<()> {
+    let _here = rust().enter();
+    let xs = SmartArray::from(ndarray::Array1::from_shape_fn(1000, |i| 1e9 + (i % 2) as f64));
+    assert_eq!(xs.var(0.0)?, 0.25);
+    assert_eq!(SmartArray::from([200_u8, 202]).var(1.0)?, 2.0, "of integers, an f64");
+    assert_eq!(SmartArray::from([i64::MAX, i64::MAX]).std(0.0)?, 0.0);
+    let first = xs.std(1.0)?.to_bits();
+    assert!((0..3).all(|_| xs.std(1.0).is_ok_and(|again| again.to_bits() == first)));
+    Ok(())
+}
+
+#[test]
+fn freedom_beyond_the_elements_is_refused() {
+    let _here = rust().enter();
+    let a = SmartArray::from([1.0_f32, 2.0]).named("a");
+    for (outcome, kernel, ddof) in
+        [(a.var(2.5), "ops::var", "2.5"), (a.std(-1.0), "ops::std", "-1")]
+    {
+        let Err(Error::Requirement { kernel: seen, requirement, arguments, .. }) = outcome else {
+            panic!("{outcome:?}")
+        };
+        let expected = "`ddof` is at least 0 and at most the number of elements";
+        assert_eq!((&*seen, &*requirement), (kernel, expected));
+        assert_eq!(arguments, format!("ddof = {ddof}, for \"a\" of shape [2]"));
+    }
+    assert!(a.slice(ndarray::s![..0]).var(0.0).is_ok_and(f32::is_nan), "as ndarray's");
 }
 
 #[test]

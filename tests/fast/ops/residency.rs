@@ -11,6 +11,7 @@ fn nothing_moves_for_operands_on_the_device() -> Result<()> {
     let _here = device.enter();
     let a = DeviceArray::<f32, _>::full((400, 400), 2.0)?;
     let (mut c, mut row) = (DeviceArray::like(&a)?, DeviceArray::<f32, _>::zeros(400)?);
+    let mut places = DeviceArray::<u64, _>::zeros((400, 400))?;
     let mut number = DeviceArray::<f32, _>::zeros(1)?;
     let (outcome, report) = audit::capture(|| -> Result<()> {
         ops::add(&a, &a, &mut c)?;
@@ -20,6 +21,8 @@ fn nothing_moves_for_operands_on_the_device() -> Result<()> {
         ops::sum(&c, &mut number)?;
         ops::norm_l2(&c, &mut number)?;
         ops::cumulative_sum(&a, &mut c)?;
+        ops::cumulative_product(&a, &mut c)?;
+        ops::searchsorted(&row, &c, &mut places)?;
         device.synchronize()
     });
     outcome?;
@@ -32,11 +35,15 @@ fn nothing_moves_for_operands_on_the_device() -> Result<()> {
 fn a_method_brings_one_number() -> Result<()> {
     let _here = rust().enter();
     let a = SmartArray::<f64, _>::ones((300, 400));
-    let (sum, report) = audit::capture(|| a.sum());
-    assert_eq!(sum?, 120_000.0);
-    let traffic = report.traffic();
-    assert_eq!((traffic.to_device.bytes, traffic.to_host.bytes), (0, 8));
-    assert!(report.sites().iter().all(|site| format!("{site:?}").contains("residency.rs")));
+    type Number = fn(&SmartArray<f64, ndarray::Ix2>) -> Result<f64>;
+    let numbers: [(Number, f64); 2] = [(|a| a.sum(), 120_000.0), (|a| a.std(1.0), 0.0)];
+    for (number, expected) in numbers {
+        let (found, report) = audit::capture(|| number(&a));
+        assert_eq!(found?, expected);
+        let traffic = report.traffic();
+        assert_eq!((traffic.to_device.bytes, traffic.to_host.bytes), (0, 8));
+        assert!(report.sites().iter().all(|site| format!("{site:?}").contains("residency.rs")));
+    }
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use ndarray::{Array2, Axis, Ix2, s};
-use resident::{DeviceArray, Result, SmartArray, ops};
+use resident::{DeviceArray, Error, Result, SmartArray, ops};
 
 use crate::part::Random;
 use crate::{LARGE_SIDE, PARALLEL_LEN_MIN, devices, rust};
@@ -137,6 +137,51 @@ fn every_type_is_sorted() -> Result<()> {
         ops::sort(&mut signed)?;
         assert_eq!(signed.to_vec()?, [i64::MIN, -1, 3, i64::MAX]);
     }
+    Ok(())
+}
+
+#[test]
+fn values_are_found_in_a_sorted_line() -> Result<()> {
+    for (_, _here) in devices() {
+        for len in [0, 1, 2, 7, 500] {
+            let mut sorted = table(1, len).into_iter().collect::<Vec<_>>();
+            sorted.sort_by(|x, y| order(*x, *y));
+            let values = table(9, 11);
+            let comes_before = |value: f32| {
+                sorted.iter().filter(|x| order(**x, value) == Ordering::Less).count() as u64
+            };
+            let expected = values.t().mapv(comes_before);
+            let turned: Vec<f32> = sorted.iter().rev().copied().collect();
+            let (line, ours) = (SmartArray::from(turned), SmartArray::from(values));
+            let mut index = SmartArray::<u64, _>::uninit((11, 9));
+            ops::searchsorted(&line.slice(s![..;-1]), &ours.t(), &mut index)?;
+            assert_eq!(*index.host()?, expected, "{len}");
+        }
+        let numbers = DeviceArray::from_host(&ndarray::arr1(&[1_u64, 5, 5, u64::MAX]))?;
+        let mut place = SmartArray::<u64, _>::uninit(());
+        for (value, expected) in [(0, 0), (1, 0), (5, 1), (6, 3), (u64::MAX, 3)] {
+            ops::searchsorted(&numbers, &SmartArray::full((), value), &mut place)?;
+            assert_eq!(place.get(())?, expected, "{value}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_table_is_not_searched() -> Result<()> {
+    let _here = rust().enter();
+    let table = SmartArray::<f32, _>::zeros((2, 3)).named("table");
+    let (line, mut index) = (SmartArray::zeros(3).named("line"), SmartArray::full(2, 7).named("i"));
+    let message = |outcome: Result<()>| match outcome {
+        Err(Error::Shape { operation, expected, seen, .. }) => [operation, expected, seen],
+        other => panic!("{other:?}"),
+    };
+    let seen = message(ops::searchsorted(&table, &line, &mut index));
+    let expected = "a sorted array of one axis";
+    assert_eq!(seen, ["ops::searchsorted", expected, "\"table\" of shape [2, 3]"]);
+    let seen = message(ops::searchsorted(&line, &line, &mut index));
+    assert_eq!(seen, ["ops::searchsorted", "shape [3]", "\"i\" of shape [2]"]);
+    assert_eq!(index.to_vec()?, [7, 7]);
     Ok(())
 }
 

@@ -17,12 +17,16 @@ mod elementwise_texts;
 mod half_floats;
 #[path = "../../fast/ops/indexed.rs"]
 mod indexed;
+#[path = "../../fast/ops/joining.rs"]
+mod joining;
 #[path = "../../fast/ops/linear.rs"]
 mod linear;
 #[path = "../../fast/ops/masks.rs"]
 mod masks;
 #[path = "../../fast/ops/numbers.rs"]
 mod numbers;
+#[path = "../../fast/ops/operators.rs"]
+mod operators;
 #[path = "../../fast/ops/part.rs"]
 mod part;
 #[path = "../../fast/ops/random.rs"]

@@ -38,6 +38,7 @@ mod valid {
     pub(super) mod pending_copy_used_early;
     pub(super) mod read_guard_over_a_launch_that_writes;
     pub(super) mod record_with_padding;
+    pub(super) mod two_elements_in_one_operator;
     pub(super) mod two_exclusive_slices_at_once;
     pub(super) mod two_fields_that_overlap;
     pub(super) mod wrong_dimension;
@@ -76,7 +77,8 @@ cases! {
     another_array_in_a_pinned_arrays_place bool_as_an_element device_view_outliving_its_array
     guard_outliving_its_array out_given_a_shared_reference overlapping_device_views
     pending_copy_used_early read_guard_over_a_launch_that_writes record_with_padding
-    two_exclusive_slices_at_once two_fields_that_overlap wrong_dimension wrong_element
+    two_elements_in_one_operator two_exclusive_slices_at_once two_fields_that_overlap
+    wrong_dimension wrong_element
 }
 
 #[test]
