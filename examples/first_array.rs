@@ -16,9 +16,8 @@ fn main() -> Result<()> {
     // The type lists the parameters and says which arrays the kernel reads and which it writes.
     let blur = Kernel::<(In<f32, Ix2>, Out<f32, Ix2>)>::new("blur")
         .require("both pictures have one shape", |_grid, (src, dst)| src.shape() == dst.shape())
-        .host(|_grid, (src, mut dst)| {
-            dst.indexed_iter_mut().for_each(|(index, pixel)| *pixel = mean_around(src, index));
-        });
+        // Called for each element of `dst`, on all cores.
+        .host_each(|index, (src, pixel)| *pixel = mean_around(src, index));
     // Without a dimension the argument is flat (a slice): `&mut [f32]` in memory order.
     let scale = Kernel::<(f32, InOut<f32>)>::new("scale")
         .require("one thread for each element", |grid, (_, xs)| {

@@ -18,14 +18,12 @@ pub fn main() -> Result<()> {
     let _here = Device::cpu().enter(); // on a GPU: Device::cuda(0)?.enter()
     let blur = Kernel::<(In<f32, Ix2>, Out<f32, Ix2>)>::new("blur")
         .require("`dst` has the shape of `src`", |_, (src, dst)| src.shape() == dst.shape())
-        .host(|_, (src, mut dst)| {
-            let rows = src.nrows();
-            for ((i, j), dst) in dst.indexed_iter_mut() {
-                let (up, down) = (i.saturating_sub(1), (i + 1).min(rows - 1));
-                *dst = (src[[up, j]] + src[[i, j]] + src[[down, j]]) / 3.0;
-            }
+        .host_each(|(i, j), (src, dst)| {
+            let (up, down) = (i.saturating_sub(1), (i + 1).min(src.nrows() - 1));
+            *dst = (src[[up, j]] + src[[i, j]] + src[[down, j]]) / 3.0;
         });
-    // SAFETY: each thread writes one element of `dst`, and reads `src` within the same shape.
+    // SAFETY: a thread writes its element of `dst`, and reads `src` within the same shape. The
+    // grid below covers both.
     let blur = unsafe { blur.cuda(CUDA) };
 
     let (sum, report) = audit::capture(|| -> Result<f32> {

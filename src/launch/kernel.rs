@@ -1,6 +1,7 @@
 //! A kernel: a name, a signature, requirements, and bodies.
 
 mod errors;
+mod rust_bodies;
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use super::arguments::Arguments;
 use super::arguments::bound::BoundArgument;
 use super::compare_bodies::{Bodies, Difference};
 use super::device_code::DeviceCode;
-use super::host_body::{Author, host_body};
+use super::each;
 use super::signature::Signature;
 use super::source::GpuSource;
 use super::submit::Launch;
@@ -43,12 +44,13 @@ use resident_documents::{quoted, visible};
 /// There are three ways to run it:
 ///
 /// - [`launch`](Self::launch) and [`launch_on`](Self::launch_on) queue it on a stream, with the
-///   device's body: `cuda` on a GPU; `host`, else `cuda`, on the embedded device, which is made of
-///   this process's memory and threads ([`Device::cpu`]).
+///   device's body: `cuda` on a GPU; `host` or `host_each`, else `cuda`, on the embedded device,
+///   which is made of this process's memory and threads ([`Device::cpu`]).
 /// - [`call`](Self::call) runs that body on the calling thread, on the host's copies.
 /// - [`compare`](Self::compare) runs the bodies of host and device, on copies of the arguments.
 ///
-/// Write the signature at `Kernel::<..>::new`, where closures infer their types. Cloning is cheap.
+/// Write the signature at `Kernel::<..>::new`, where closures infer their types: see
+/// [`new`](Self::new). Cloning is cheap.
 pub struct Kernel<S: Signature> {
     inner: Arc<Inner<S>>,
 }
@@ -61,6 +63,8 @@ struct Inner<S: Signature> {
     title: Arc<str>,
     requirements: Vec<Arc<Requirement<S>>>,
     host: Option<KernelCode>,
+    /// Whether `host` is that of `host_each`, which needs outputs of one shape.
+    is_each: bool,
     cuda: Option<Arc<DeviceCode>>,
     /// In place of `cuda` on AMD GPUs.
     hip: Option<Arc<DeviceCode>>,
@@ -81,6 +85,22 @@ impl<S: Signature> Kernel<S> {
     /// A kernel without a body. Its name is used in messages, where what a terminal would obey is
     /// escaped, and as the name of the CUDA C
     /// function unless [`GpuSource::entry`](crate::GpuSource::entry) sets another.
+    ///
+    /// Write the signature here, as `Kernel::<(f32, InOut<f32>)>::new("scale")`. The closures of
+    /// `require`, `host` and `host_each` infer their parameters' types from it. A type that is
+    /// written elsewhere, as the result of the function or at `let`, comes too late for them: the
+    /// compiler reports E0282, "type annotations needed".
+    ///
+    /// ```
+    /// use resident::{InOut, Kernel};
+    ///
+    /// fn scale() -> Kernel<(f32, InOut<f32>)> {
+    ///     Kernel::<(f32, InOut<f32>)>::new("scale")       // `Kernel::new("scale")` is E0282 below
+    ///         .require("there are elements", |_grid, (_, xs)| !xs.is_empty())
+    ///         .host(|_grid, (k, xs)| xs.iter_mut().for_each(|x| *x *= k))
+    /// }
+    /// # drop(scale());
+    /// ```
     #[must_use]
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         let name = name.into();
@@ -96,6 +116,7 @@ impl<S: Signature> Kernel<S> {
                 title,
                 requirements: Vec::new(),
                 host: None,
+                is_each: false,
                 cuda: None,
                 hip: None,
             }),
@@ -105,7 +126,8 @@ impl<S: Signature> Kernel<S> {
     /// Adds a requirement on grid and arguments. Each launch checks it before anything is copied.
     /// The closure gets the `len()`, `shape()` and `strides()` of arrays and the values of scalars.
     /// The text completes "kernel k requires that ...". If a device chooses another grid
-    /// ([`Grid::auto`]), the launch checks the requirement again for that grid.
+    /// ([`Grid::auto`]), the launch checks the requirement again for that grid. If the compiler
+    /// says "type annotations needed" (E0282), write the signature at [`new`](Self::new).
     ///
     /// ```
     /// use resident::{Device, Error, Grid, In, Kernel, Out, SmartArray};
@@ -133,54 +155,6 @@ impl<S: Signature> Kernel<S> {
         self.with(|inner| {
             let requirement = Requirement { text: text.into(), holds: Box::new(holds) };
             inner.requirements.push(Arc::new(requirement));
-        })
-    }
-
-    /// Sets the body in Rust, for the embedded device ([`Device::cpu`]) and for
-    /// [`call`](Self::call). The body runs once for a whole launch, with a slice for each flat
-    /// parameter and an ndarray view for each sized parameter. It runs on one thread, and may use
-    /// others: see [threads that wait](crate::guide::threads_that_wait).
-    ///
-    /// If a body panics, the contents that the launch should have written are lost: reading them is
-    /// [`Lost`](crate::Error::Lost) until they are overwritten. Inside a body, calls of this
-    /// library that would have to wait return [`InsideKernel`](crate::Error::InsideKernel).
-    ///
-    /// ```
-    /// use resident::ndarray::{Array2, Axis, Ix1, Ix2};
-    /// use resident::{Device, Grid, In, Kernel, Out, SmartArray};
-    ///
-    /// // The host body gets an `ArrayView2` and an `ArrayViewMut1`.
-    /// let row_sums = Kernel::<(In<f32, Ix2>, Out<f32, Ix1>)>::new("row_sums")
-    ///     .host(|_grid, (table, mut sums)| sums.assign(&table.sum_axis(Axis(1))));
-    ///
-    /// let _here = Device::cpu().enter();
-    /// let table = SmartArray::from(Array2::<f32>::ones((3, 5)));
-    /// let mut sums = SmartArray::<f32, _>::uninit(3);
-    /// row_sums.launch(Grid::cover(3), (&table, &mut sums))?;
-    /// assert_eq!(sums.host()?.to_vec(), [5.0, 5.0, 5.0]);
-    /// # Ok::<(), resident::Error>(())
-    /// ```
-    #[must_use]
-    pub fn host(self, run: impl for<'a> Fn(Grid, S::Host<'a>) + Send + Sync + 'static) -> Self {
-        self.with_host(Author::Program, run)
-    }
-
-    /// Sets a body of this library, which writes every element of its outputs.
-    pub(crate) fn own_host(
-        self,
-        run: impl for<'a> Fn(Grid, S::Host<'a>) + Send + Sync + 'static,
-    ) -> Self {
-        self.with_host(Author::Library, run)
-    }
-
-    fn with_host(
-        self,
-        author: Author,
-        run: impl for<'a> Fn(Grid, S::Host<'a>) + Send + Sync + 'static,
-    ) -> Self {
-        self.with(|inner| {
-            let body = host_body::<S>(Arc::clone(&inner.shown), author, run);
-            inner.host = Some(KernelCode::Host(body));
         })
     }
 
@@ -508,10 +482,11 @@ impl<S: Signature> Kernel<S> {
         }
     }
 
-    /// Runs the host body on the host's copies and on the calling thread, for tests and for
-    /// machines without a device. Downloads the bytes of `In` and `InOut` arrays that are stale on
-    /// the host, as [`SmartArray::host`](crate::SmartArray::host) does. The host has the newest
-    /// contents of everything that the body writes. The grid may be any that
+    /// Runs the host body on the host's copies and on the calling thread, a body of
+    /// [`host_each`](Self::host_each) on all cores, for tests and for machines without a device.
+    /// Downloads the bytes of `In` and `InOut` arrays that are stale on the host, as
+    /// [`SmartArray::host`](crate::SmartArray::host) does. The host has the newest contents of
+    /// everything that the body writes. The grid may be any that
     /// [`Device::cpu`](crate::Device::cpu) launches.
     ///
     /// ```
@@ -740,6 +715,9 @@ impl<S: Signature> Kernel<S> {
                 return Err(self.not_met(&requirement.text, bound));
             }
         }
+        if self.inner.is_each {
+            each::check_shapes(&self.inner.shown, bound)?;
+        }
         if bound.iter().all(BoundArgument::needs_no_axis_check) {
             return Ok(());
         }
@@ -765,6 +743,7 @@ impl<S: Signature> Clone for Inner<S> {
             title: Arc::clone(&self.title),
             requirements: self.requirements.clone(),
             host: self.host.clone(),
+            is_each: self.is_each,
             cuda: self.cuda.clone(),
             hip: self.hip.clone(),
         }

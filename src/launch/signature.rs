@@ -9,6 +9,7 @@ use ndarray::{ArrayView, ArrayViewMut, Dimension};
 use super::arguments::bound::{BoundArgument, BoundArray};
 use super::arguments::unpack::Unpacker;
 use super::arity::for_each_arity;
+use super::each::{Walk, Walked};
 use crate::element::Element;
 use resident_backend::{ElementLayout, ParameterLayout};
 use resident_core::Access;
@@ -142,6 +143,9 @@ impl<'a> Described<'a> {
 /// | `In<f32, Ix2>` | `ArrayView2<f32>` | `resident::View2<const float>` | `&array`, `&view` |
 /// | `InOut<f32, Ix2>` | `ArrayViewMut2<f32>` | `resident::View2<float>` | `&mut array` |
 ///
+/// In a body of [`host_each`](crate::Kernel::host_each), which is called for each element,
+/// `InOut` and `Out` are `&mut f32`, and all others are as in the table.
+///
 /// `Out` is like `InOut`. A sized parameter (one with a dimension) accepts arrays and views with
 /// its number of axes.
 #[diagnostic::on_unimplemented(
@@ -173,6 +177,13 @@ pub trait Parameter: sealed::Sealed + 'static {
     /// The pointers of `unpacker` belong to the launch, as `Body::run` requires.
     #[doc(hidden)]
     unsafe fn unpack<'a>(unpacker: &mut Unpacker<'a>) -> Self::Host<'a>;
+
+    /// What `host_each` walks.
+    #[doc(hidden)]
+    type Each: Walked;
+
+    #[doc(hidden)]
+    fn each_view<'a>(host: Self::Host<'a>) -> <Self::Each as Walked>::View<'a>;
 }
 
 /// A tuple of 1 to 16 [`Parameter`]s, as in [`Kernel`](crate::Kernel)'s angle brackets. The example
@@ -205,6 +216,13 @@ pub trait Signature: sealed::SealedTuple + 'static {
     /// As [`Parameter::unpack`], for all parameters in order.
     #[doc(hidden)]
     unsafe fn unpack<'a>(unpacker: &mut Unpacker<'a>) -> Self::Host<'a>;
+
+    /// What `host_each` walks.
+    #[doc(hidden)]
+    type Each: Walk;
+
+    #[doc(hidden)]
+    fn each_views<'a>(host: Self::Host<'a>) -> <Self::Each as Walk>::Views<'a>;
 }
 
 pub(super) mod sealed {
@@ -219,6 +237,7 @@ impl<E: Element> sealed::Sealed for E {}
 impl<E: Element> Parameter for E {
     type Host<'a> = E;
     type Described<'a> = E;
+    type Each = E;
 
     fn describe<'a>(bound: &BoundArgument<'a>) -> E {
         match bound {
@@ -233,6 +252,10 @@ impl<E: Element> Parameter for E {
 
     unsafe fn unpack<'a>(unpacker: &mut Unpacker<'a>) -> E {
         unpacker.scalar()
+    }
+
+    fn each_view<'a>(host: Self::Host<'a>) -> <Self::Each as Walked>::View<'a> {
+        host
     }
 }
 
@@ -258,6 +281,7 @@ macro_rules! array_parameter {
         impl<T: Element> Parameter for $parameter<T, Flat> {
             type Host<'a> = $flat;
             type Described<'a> = Described<'a>;
+            type Each = Self;
 
             fn describe<'a>(bound: &BoundArgument<'a>) -> Described<'a> {
                 described(bound)
@@ -272,11 +296,16 @@ macro_rules! array_parameter {
                 // access.
                 unsafe { unpacker.$slice::<T>() }
             }
+
+            fn each_view<'a>(host: Self::Host<'a>) -> <Self::Each as Walked>::View<'a> {
+                host.into()
+            }
         }
 
         impl<T: Element, D: Dimension + 'static> Parameter for $parameter<T, D> {
             type Host<'a> = $sized<'a, T, D>;
             type Described<'a> = Described<'a>;
+            type Each = Self;
 
             fn describe<'a>(bound: &BoundArgument<'a>) -> Described<'a> {
                 described(bound)
@@ -291,6 +320,10 @@ macro_rules! array_parameter {
                 // SAFETY: the caller promises this; `Argument` bound the array as sized, with this
                 // access and these dimensions.
                 unsafe { unpacker.$view::<T, D>() }
+            }
+
+            fn each_view<'a>(host: Self::Host<'a>) -> <Self::Each as Walked>::View<'a> {
+                host
             }
         }
     };
@@ -307,6 +340,7 @@ macro_rules! signature {
         impl<$($parameter: Parameter),+> Signature for ($($parameter,)+) {
             type Host<'a> = ($($parameter::Host<'a>,)+);
             type Described<'a> = ($($parameter::Described<'a>,)+);
+            type Each = ($($parameter::Each,)+);
 
             fn describe<'a>(bound: &[BoundArgument<'a>]) -> Self::Described<'a> {
                 ($($parameter::describe(&bound[$index]),)+)
@@ -328,6 +362,10 @@ macro_rules! signature {
                     // which `queue` packed them.
                     unsafe { $parameter::unpack(unpacker) },
                 )+)
+            }
+
+            fn each_views<'a>(host: Self::Host<'a>) -> <Self::Each as Walk>::Views<'a> {
+                ($($parameter::each_view(host.$index),)+)
             }
         }
     };

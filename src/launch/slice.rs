@@ -7,6 +7,7 @@ use std::marker::PhantomData;
 use super::arguments::Argument;
 use super::arguments::bound::{BoundArgument, BoundArray};
 use super::arguments::unpack::Unpacker;
+use super::each::Walked;
 use super::signature::{Described, Flat, In, InOut, Out, Parameter, sealed};
 use crate::array::{AnyView, AnyViewMut};
 use crate::element::Element;
@@ -55,6 +56,7 @@ macro_rules! slice_parameter {
         impl<T: Element> Parameter for Slice<$parameter<T>> {
             type Host<'a> = <$parameter<T> as Parameter>::Host<'a>;
             type Described<'a> = Described<'a>;
+            type Each = $parameter<T>;
 
             fn describe<'a>(bound: &BoundArgument<'a>) -> Described<'a> {
                 $parameter::<T>::describe(bound)
@@ -74,6 +76,10 @@ macro_rules! slice_parameter {
                 let slice = unsafe { $parameter::<T>::unpack(unpacker) };
                 unpacker.skip_length();
                 slice
+            }
+
+            fn each_view<'a>(host: Self::Host<'a>) -> <Self::Each as Walked>::View<'a> {
+                $parameter::<T>::each_view(host)
             }
         }
 

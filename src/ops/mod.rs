@@ -173,7 +173,6 @@ mod language;
 mod methods;
 mod operation;
 mod outcome;
-mod parallel;
 mod right;
 mod rows;
 mod source;
@@ -182,6 +181,8 @@ mod to_odd;
 // and nothing is done without a real NVRTC.
 #[cfg(all(test, feature = "nccl"))]
 mod tests;
+
+use crate::launch::parallel;
 
 pub use arithmetic::{Arithmetic, Float, Index, Number, Ordered, Scalar};
 pub use best::functions::{

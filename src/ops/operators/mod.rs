@@ -7,6 +7,7 @@ use std::ops::{Add, Div, Mul, Neg, Sub};
 
 use half::{bf16, f16};
 use ndarray::{Dimension, Order};
+use num_complex::Complex;
 use resident_backend::call_site::{CallSite, call_site};
 use smallvec::SmallVec;
 
@@ -179,4 +180,4 @@ macro_rules! numbers {
     };
 }
 
-numbers!(f32, f64, i32, i64, u32, u64, u8, f16, bf16);
+numbers!(f32, f64, i32, i64, u32, u64, u8, f16, bf16, Complex<f32>, Complex<f64>);

@@ -108,6 +108,12 @@ const CASES: &[Case] = &[
         forgetful.apply_on(&device.stream(), (&x, &mut y))?;
         y.to_vec()
     }),
+    ("a body that is called for each element", |device| {
+        let forgetful = Kernel::<(Out<u32>,)>::new("forgetful").host_each(|_, (_,)| ());
+        let mut array = unwritten();
+        forgetful.launch_on(&device.stream(), one(), (&mut array,))?;
+        array.to_vec()
+    }),
     ("a text that assigns on a condition, and a body in Rust that does so", |device| {
         let text = "if (x > 5) y = x";
         let some = Elementwise::<(In<u32>, Out<u32>)>::new("some", text, ["x", "y"]);

@@ -56,6 +56,24 @@ fn tasks_launch_bodies_and_wait_for_them() {
     }
 }
 
+#[test]
+fn tasks_launch_bodies_whose_elements_use_rayon() {
+    with_pools!();
+    let each = Kernel::<(InOut<f32>,)>::new("each").host_each(|_, (x,)| {
+        let (one, two) = rayon::join(|| 1.0, || 2.0);
+        *x += one + two;
+    });
+    for device in devices() {
+        let stream = device.stream();
+        (0..16).into_par_iter().for_each(|_| {
+            let mut x = zeros();
+            each.launch_on(&stream, 1, (&mut x,)).unwrap();
+            each.call(1, (&mut x,)).unwrap();
+            assert!(x.host().unwrap().iter().all(|x| *x == 6.0));
+        });
+    }
+}
+
 /// So many that they would not fit the stack of one thread, each within the wait of another.
 #[test]
 fn thousands_of_spawned_tasks_wait() {

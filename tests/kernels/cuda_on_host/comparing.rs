@@ -64,7 +64,7 @@ fn half() -> Kernel<(In<f32>, Out<f32>)> {
 
 fn increment() -> Kernel<(u32, InOut<f32>)> {
     let increment = Kernel::<(u32, InOut<f32>)>::new("increment");
-    with_cuda(increment.host(|_, (_, x)| x.iter_mut().for_each(|x| *x += 1.0)))
+    with_cuda(increment.host_each(|_, (_, x)| *x += 1.0))
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn a_kernel_with_one_body_is_an_error_that_names_the_other() {
 /// In CUDA C marked elements become larger.
 fn drifting() -> Kernel<(In<u8, Ix2>, InOut<f32, Ix2>)> {
     let drifting = Kernel::<(In<u8, Ix2>, InOut<f32, Ix2>)>::new("drifting");
-    with_cuda(drifting.host(|_, (_, mut values)| values += 1.0))
+    with_cuda(drifting.host_each(|_, (_, value)| *value += 1.0))
 }
 
 #[test]

@@ -15,6 +15,8 @@ use std::{env, fs};
 
 #[path = "cases"]
 mod valid {
+    pub(super) mod a_body_for_each_element_that_counts;
+    pub(super) mod a_body_for_each_element_without_outputs;
     pub(super) mod a_body_that_borrows_from_its_surroundings;
     pub(super) mod a_budget_for_a_task;
     pub(super) mod a_budget_for_nothing;
@@ -69,6 +71,7 @@ macro_rules! cases {
 }
 
 cases! {
+    a_body_for_each_element_that_counts a_body_for_each_element_without_outputs
     a_body_that_borrows_from_its_surroundings a_budget_for_a_task a_budget_for_nothing
     a_field_of_a_packed_record a_field_of_another_record a_field_of_another_type
     a_field_that_is_not_there a_field_whose_size_does_not_divide_the_record
