@@ -7,19 +7,18 @@ use bytemuck::Pod;
 /// A type whose values can be copied between host and devices as plain bytes: every
 /// [`bytemuck::Pod`] type that is `Send + Sync`.
 ///
-/// Integers, floats, the types of `half` and `num_complex`, and your own `#[derive(Pod, Zeroable)]`
-/// structs are elements. `bool` is not an element, since some byte values are not valid `bool`s:
-/// use `u8`. All types with these properties implement the trait already. The code that these
-/// derives generate refers to the crate `bytemuck`, so your crate must depend on it, or say
-/// `#[bytemuck(crate = "resident::bytemuck")]` below the derive. If an element type is larger than
-/// 4 GiB or has an alignment above 256 bytes (the alignment of device memory), arrays of it do not
-/// compile.
+/// Integers, floats, the types of `half` and `num_complex`, and your own structs with
+/// `#[derive(Element)]` are elements. `bool` is not an element, since some byte values are not
+/// valid `bool`s: use `u8`. All types with these properties implement the trait already: structs
+/// with bytemuck's `#[derive(Pod, Zeroable)]` too, and those with generic parameters for which you
+/// implement `Pod` yourself. If an element type is larger than 4 GiB or has an alignment above 256
+/// bytes (the alignment of device memory), arrays of it do not compile.
 ///
 /// ```
-/// use resident::{SmartArray, bytemuck::{Pod, Zeroable}};
+/// use resident::{Element, SmartArray};
 ///
 /// #[repr(C)]
-/// #[derive(Clone, Copy, Pod, Zeroable)]
+/// #[derive(Clone, Copy, Element)]
 /// struct Particle { position: [f32; 3], mass: f32 }
 ///
 /// let cloud = SmartArray::from(vec![Particle { position: [0.0; 3], mass: 1.0 }; 100]);
@@ -31,9 +30,9 @@ use bytemuck::Pod;
 /// An alignment that is too large:
 ///
 /// ```compile_fail,E0080
-/// # use resident::{SmartArray, bytemuck::{Pod, Zeroable}};
+/// # use resident::{Element, SmartArray};
 /// #[repr(C, align(512))]
-/// #[derive(Clone, Copy, Pod, Zeroable)]
+/// #[derive(Clone, Copy, Element)]
 /// struct Page([u8; 512]);
 ///
 /// let pages = SmartArray::from(vec![Page([0; 512]); 4]); // `align(256)` would compile
@@ -41,13 +40,16 @@ use bytemuck::Pod;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an element of an array",
     label = "not an element",
-    note = "elements are `bytemuck::Pod + Send + Sync`; derive `Pod` and `Zeroable` for your \
-            struct, or use `u8` instead of `bool`"
+    note = "elements are `bytemuck::Pod + Send + Sync`: for your struct write `#[repr(C)]` and \
+            `#[derive(Clone, Copy, resident::Element)]`; use `u8` instead of `bool`"
 )]
 pub trait Element: Pod + Send + Sync {}
 
 #[diagnostic::do_not_recommend]
 impl<T: Pod + Send + Sync> Element for T {}
+
+/// What `#[derive(Element)]` calls for the type of each field.
+pub const fn is_element<T: Element>() {}
 
 /// Whether a type is a number, which has no fields. Arrays of other types track the bytes of their
 /// elements one by one, so that a field of each element can be in another place than the rest.

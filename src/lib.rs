@@ -178,7 +178,7 @@ pub use resident_backend::grid::{Extent3, Grid, GridLimits};
 pub use resident_backend::{
     Capacity, DeviceKind, KernelAttributes, MemoryUsage as Memory, PinnedOptions,
 };
-pub use resident_macros::budget;
+pub use resident_macros::{Element, budget};
 
 /// What the macros, and other packages of this repository, use. No stable interface.
 #[doc(hidden)]
@@ -188,6 +188,7 @@ pub mod internal {
     pub use crate::array::{Disjoint, Field, FieldTuple};
     pub use crate::audit::recording::messages::{Transfer, mark_barrier, record_transfer};
     pub use crate::audit::reports::process::set_rank;
+    pub use crate::element::is_element;
 }
 
 /// The names that most programs use: `use resident::prelude::*;`.

@@ -53,3 +53,27 @@ pub fn take_hazards() -> usize {
     driver::take_calls();
     driver::take_hazards().len()
 }
+
+/// What a program asked of the stand-in driver.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Traffic {
+    /// Bytes copied between host and device.
+    pub bytes: u64,
+    /// Calls that copy.
+    pub copies: usize,
+    /// All calls, without the two around each wait that set the calling thread's mode beside
+    /// captures.
+    pub calls: usize,
+}
+
+/// The traffic since the calls were last taken.
+pub fn take_traffic() -> Traffic {
+    let mut calls = driver::take_calls();
+    calls.retain(|call| call.name != "cuThreadExchangeStreamCaptureMode");
+    let copies = || calls.iter().filter(|call| call.name.starts_with("cuMemcpy"));
+    Traffic {
+        bytes: copies().map(|call| call.len_bytes).sum(),
+        copies: copies().count(),
+        calls: calls.len(),
+    }
+}

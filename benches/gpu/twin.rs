@@ -5,12 +5,15 @@ use std::alloc::{self, Layout};
 use std::ffi::CString;
 use std::sync::Arc;
 
+use resident::Grid;
 use resident::bytemuck::{Pod, Zeroable};
 use resident::cudarc::driver::{
     CudaContext, CudaFunction, CudaModule, CudaSlice, CudaStream, DevicePtr, DeviceRepr,
     LaunchConfig, PushKernelArg, ValidAsZeroBits, result, sys,
 };
 use resident::cudarc::nvrtc::{Ptx, result as nvrtc, sys as nvrtc_sys};
+
+use sys::CUmemorytype;
 
 use crate::gpu::fault::{Fault, Outcome};
 use crate::gpu::ours::{PARTS, SOURCE, THREADS};
@@ -111,6 +114,54 @@ pub fn zeros<T: DeviceRepr + ValidAsZeroBits>(
     Ok(stream.alloc_zeros(len)?)
 }
 
+/// Device memory whose contents nothing has written: a copy or a kernel writes each element before
+/// it is read.
+pub fn new_memory<T: DeviceRepr + Pod>(
+    stream: &Arc<CudaStream>,
+    len: usize,
+) -> Outcome<CudaSlice<T>> {
+    // SAFETY: the elements are plain numbers (`Pod`).
+    Ok(unsafe { stream.alloc(len) }?)
+}
+
+/// The layout of `resident::View` in device code.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct View<const N: usize> {
+    data: u64,
+    shape: [i64; N],
+    strides: [i64; N],
+}
+
+// SAFETY: the type has the C layout of the kernels' structure and contains only numbers.
+unsafe impl<const N: usize> DeviceRepr for View<N> {}
+
+impl View<2> {
+    /// One value per pixel, row by row.
+    pub fn plane(data: u64, (rows, columns): (usize, usize)) -> Self {
+        let (rows, columns) = (rows as i64, columns as i64);
+        Self { data, shape: [rows, columns], strides: [columns, 1] }
+    }
+}
+
+impl View<3> {
+    /// So many channels per pixel, row by row.
+    pub fn picture(data: u64, (rows, columns, channels): (usize, usize, usize)) -> Self {
+        let (rows, columns, channels) = (rows as i64, columns as i64, channels as i64);
+        Self { data, shape: [rows, columns, channels], strides: [columns * channels, channels, 1] }
+    }
+}
+
+/// The grid as cudarc takes it.
+pub fn launch_config(grid: Grid) -> LaunchConfig {
+    let (blocks, threads) = (grid.blocks(), grid.threads());
+    LaunchConfig {
+        grid_dim: (blocks.x, blocks.y, blocks.z),
+        block_dim: (threads.x, threads.y, threads.z),
+        shared_mem_bytes: 0,
+    }
+}
+
 /// Launches a kernel with inputs and one output.
 pub fn touch(
     stream: &Arc<CudaStream>,
@@ -166,6 +217,63 @@ pub fn partial_sum(
 /// The address of a slice, for driver calls on `stream`.
 pub fn address<T>(slice: &CudaSlice<T>, stream: &CudaStream) -> u64 {
     slice.device_ptr(stream).0
+}
+
+/// A copy of rows between two ranges of memory, each given by its kind, address and pitch.
+pub fn rows(
+    source: (CUmemorytype, u64, usize),
+    destination: (CUmemorytype, u64, usize),
+    [width_bytes, height]: [usize; 2],
+) -> sys::CUDA_MEMCPY2D {
+    sys::CUDA_MEMCPY2D {
+        srcXInBytes: 0,
+        srcY: 0,
+        srcMemoryType: source.0,
+        srcHost: std::ptr::with_exposed_provenance(source.1 as usize),
+        srcDevice: source.1,
+        srcArray: std::ptr::null_mut(),
+        srcPitch: source.2,
+        dstXInBytes: 0,
+        dstY: 0,
+        dstMemoryType: destination.0,
+        dstHost: std::ptr::with_exposed_provenance_mut(destination.1 as usize),
+        dstDevice: destination.1,
+        dstArray: std::ptr::null_mut(),
+        dstPitch: destination.2,
+        WidthInBytes: width_bytes,
+        Height: height,
+    }
+}
+
+/// What the device has, once it has it.
+pub fn fetch<T: DeviceRepr, S: DevicePtr<T>>(
+    stream: &Arc<CudaStream>,
+    memory: &S,
+) -> Outcome<Vec<T>> {
+    let values = stream.clone_dtoh(memory)?;
+    stream.synchronize()?;
+    Ok(values)
+}
+
+/// A column of an array with rows of so many values. cudarc has no copy with a stride, so this is a
+/// call of the driver.
+pub fn fetch_column(
+    stream: &Arc<CudaStream>,
+    memory: &CudaSlice<f32>,
+    (columns, index): (usize, usize),
+) -> Outcome<Vec<f32>> {
+    let (height, value) = (memory.len() / columns, size_of::<f32>());
+    let mut column = vec![0.0_f32; height];
+    let start = address(memory, stream) + (index * value) as u64;
+    let device = (CUmemorytype::CU_MEMORYTYPE_DEVICE, start, columns * value);
+    let host = column.as_mut_ptr().expose_provenance() as u64;
+    let copy = rows(device, (CUmemorytype::CU_MEMORYTYPE_HOST, host, value), [value, height]);
+    stream.context().bind_to_thread()?;
+    // SAFETY: the array has this many rows of that pitch, and the vector a value for each. The
+    // stream is waited for before the vector is read or freed.
+    unsafe { sys::cuMemcpy2DAsync_v2(&raw const copy, stream.cu_stream()) }.result()?;
+    stream.synchronize()?;
+    Ok(column)
 }
 
 /// The driver's copy calls, from and to any host memory.

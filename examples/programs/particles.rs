@@ -3,7 +3,6 @@
 
 use std::process::ExitCode;
 
-use bytemuck::{Pod, Zeroable};
 use resident::ndarray::Ix1;
 use resident::prelude::*;
 use resident_example_programs::is_ready;
@@ -11,8 +10,8 @@ use resident_example_programs::is_ready;
 const COUNT: usize = 100_000;
 const CELLS: f32 = 64.0;
 
-#[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
+#[derive(Clone, Copy, Element)]
 struct Particle {
     at: [f32; 2],
     velocity: [f32; 2],

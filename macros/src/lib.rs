@@ -1,4 +1,6 @@
-//! The attributes of the crate `resident`, which exports and documents them.
+//! The attributes and derives of the crate `resident`, which exports and documents them.
+
+mod element;
 
 use proc_macro::{Delimiter, Group, TokenStream, TokenTree};
 
@@ -20,9 +22,35 @@ use proc_macro::{Delimiter, Group, TokenStream, TokenTree};
 /// ```
 #[proc_macro_attribute]
 pub fn budget(limits: TokenStream, function: TokenStream) -> TokenStream {
-    expand(limits, function).unwrap_or_else(|message| {
-        format!("::core::compile_error!({message:?});").parse().unwrap_or_default()
-    })
+    expand(limits, function).unwrap_or_else(error)
+}
+
+/// Makes a struct of elements an [`Element`](trait@Element) itself, so that arrays can have records
+/// of it. The struct has `#[repr(C)]`, as the same struct in CUDA C, or `#[repr(transparent)]`, and
+/// is `Clone` and `Copy`:
+///
+/// ```ignore
+/// #[repr(C)]
+/// #[derive(Clone, Copy, resident::Element)]
+/// struct Particle { position: [f32; 3], mass: f32 }
+/// ```
+///
+/// It implements `bytemuck::Pod` and `Zeroable` of `resident::bytemuck`, and the crate needs no
+/// dependency on `bytemuck`. A program does not compile if
+///
+/// - a field is no element, such as a `bool`, a reference or an enum,
+/// - there is padding between fields or after the last, whose bytes would have no value,
+/// - the struct has no fixed layout, or has generic parameters, or is an enum or a union.
+///
+/// In a kernel's source the record is a struct with the same fields in the same order:
+/// `struct Particle { float position[3]; float mass; };`
+#[proc_macro_derive(Element)]
+pub fn derive_element(record: TokenStream) -> TokenStream {
+    element::expand(record)
+}
+
+fn error(message: String) -> TokenStream {
+    format!("::core::compile_error!({message:?});").parse().unwrap_or_default()
 }
 
 fn expand(limits: TokenStream, function: TokenStream) -> Result<TokenStream, String> {

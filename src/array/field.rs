@@ -24,12 +24,11 @@ use crate::element::{Element, is_number};
 /// apart, so that a flat one, `In<f32>`, is [`NotContiguous`](crate::Error::NotContiguous).
 ///
 /// ```
-/// use resident::bytemuck::{Pod, Zeroable};
-/// use resident::{Device, Grid, In, Kernel, Out, SmartArray, field, field_mut, ndarray::Ix1};
+/// use resident::{Device, Element, Grid, In, Kernel, Out, SmartArray, field, field_mut};
+/// use resident::ndarray::Ix1;
 ///
 /// #[repr(C)]
-/// #[derive(Clone, Copy, Pod, Zeroable)]
-/// #[bytemuck(crate = "resident::bytemuck")]      // not needed in a crate that depends on bytemuck
+/// #[derive(Clone, Copy, Element)]
 /// struct Particle { position: [f32; 3], mass: f32 }
 ///
 /// let square = Kernel::<(In<f32, Ix1>, Out<f32, Ix1>)>::new("square")
@@ -51,9 +50,9 @@ use crate::element::{Element, is_number};
 /// pad the record. This is found when the program is built; `cargo check` does not find it.
 ///
 /// ```compile_fail,E0080
-/// # use resident::{SmartArray, bytemuck::{Pod, Zeroable}, field};
+/// # use resident::{Element, SmartArray, field};
 /// # #[repr(C)]
-/// # #[derive(Clone, Copy, Pod, Zeroable)]
+/// # #[derive(Clone, Copy, Element)]
 /// # struct Particle { position: [f32; 3], mass: f32 }
 /// let cloud = SmartArray::<Particle, _>::zeros(1000);
 /// let positions = field!(cloud, Particle, position);   // 12 bytes of 16; position[0] compiles
@@ -90,12 +89,11 @@ macro_rules! field {
 /// `multi_slice_mut` does. They must not overlap, which is checked when the program is compiled.
 ///
 /// ```
-/// use resident::bytemuck::{Pod, Zeroable};
 /// use resident::ndarray::Ix1;
-/// use resident::{Device, Grid, In, InOut, Kernel, SmartArray, Validity, field_mut};
+/// use resident::{Device, Element, Grid, In, InOut, Kernel, SmartArray, Validity, field_mut};
 ///
 /// #[repr(C)]
-/// #[derive(Clone, Copy, Pod, Zeroable)]
+/// #[derive(Clone, Copy, Element)]
 /// struct Body { place: f32, speed: f32, mass: f64 }
 ///
 /// let step = Kernel::<(f32, In<f32, Ix1>, InOut<f32, Ix1>)>::new("step")

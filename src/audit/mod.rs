@@ -44,7 +44,7 @@
 //! | What do all threads copy meanwhile? | [`capture_all`] |
 //! | What could be saved? | [`Report::findings`]; in more detail with [`compare_contents`](compare_contents()) |
 //! | What has a program that runs for days done so far? | a [`Ledger`], of the process or of a `tracing` subscriber; [`Ledger::reset`] begins a new one |
-//! | Which numbers does my monitoring get, such as Prometheus? | [`counters`](counters()), which always count |
+//! | Which numbers does my monitoring get, such as Prometheus? | [`counters`](counters()), which always count, and [`Counters::to_prometheus`] |
 //! | What filled the memory of a device, or pinned memory? | [`Report::memory`] |
 //! | What does a task of an executor copy? | [`Scope::instrument`] |
 //! | How much, at any time, of one array or device? | [`SmartArray::traffic`](crate::SmartArray::traffic), [`Device::traffic`](crate::Device::traffic), which always count |

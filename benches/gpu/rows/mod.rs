@@ -1,5 +1,6 @@
 //! The rows of the benchmark: what is measured, and the time limit.
 
+mod baselines;
 mod changed_parts;
 mod conjugate_gradient;
 mod four_bytes;
@@ -25,7 +26,7 @@ pub struct Row {
     pub measure: fn(&Session, &mut Report) -> Outcome,
 }
 
-pub const ALL: [Row; 9] = [
+pub const ALL: [Row; 10] = [
     Row {
         name: "launches",
         about: "1,000 launches of a kernel with almost no work, on one stream: time per launch, \
@@ -91,5 +92,13 @@ pub const ALL: [Row; 9] = [
         limit_s: 20,
         has_hip: false,
         measure: changed_parts::measure,
+    },
+    Row {
+        name: "baselines",
+        about: "Host code that looks at rows and columns between launches, compared with exact \
+            copies by hand, and with copies of whole arrays by hand.",
+        limit_s: 8,
+        has_hip: false,
+        measure: baselines::measure,
     },
 ];

@@ -2,7 +2,6 @@
 //! it, and open <http://127.0.0.1:9464/metrics>; another address may be its argument. With the
 //! argument `once` it prints what it would answer, and ends.
 
-mod metrics;
 mod server;
 
 use std::net::TcpListener;
@@ -35,7 +34,7 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let argument = env::args().nth(1);
     if argument.as_deref() == Some("once") {
         work()?;
-        print!("{}", metrics::text()?);
+        print!("{}", audit::counters().to_prometheus());
         return Ok(());
     }
     let listener = TcpListener::bind(argument.as_deref().unwrap_or(ADDRESS))?;

@@ -4,9 +4,10 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::time::Duration;
 
-use prometheus_client::encoding::prometheus_text::CONTENT_TYPE;
+use resident::audit;
 
-use crate::metrics;
+/// That of `Counters::to_prometheus`.
+const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// A client that says nothing for longer is left alone.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -31,7 +32,7 @@ pub(crate) fn answer_next(listener: &TcpListener) -> io::Result<()> {
         line.clear();
     }
     let (status, body) = match request.split(' ').collect::<Vec<_>>()[..] {
-        ["GET", "/metrics", _] => ("200 OK", metrics::text().map_err(io::Error::other)?),
+        ["GET", "/metrics", _] => ("200 OK", audit::counters().to_prometheus()),
         _ => ("404 Not Found", String::from("the numbers are at /metrics\n")),
     };
     write!(

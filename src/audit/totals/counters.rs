@@ -57,7 +57,7 @@ static EVICTIONS: FlowCounter = FlowCounter::new();
 /// Totals of this process since it began, of all threads, arrays and devices. They count without a
 /// capture and take no report: a call reads some tens of numbers, which takes less than a
 /// microsecond, allocates nothing, and makes no launch wait. So a program can export them at any
-/// time, for Prometheus, say; the example `prometheus` does.
+/// time: for Prometheus by [`Counters::to_prometheus`], as the example `prometheus` does.
 ///
 /// Numbers are read one after the other: while other threads work, one may be newer than another.
 /// All rise only, except for `live_arrays`, what memory is in use, and `avoided`. For the numbers

@@ -2,3 +2,4 @@
 
 pub(super) mod counters;
 pub(super) mod inventory;
+mod prometheus;

@@ -8,6 +8,7 @@ use resident::cudarc::driver::{
     sys,
 };
 use resident::cudarc::nvrtc::Ptx;
+use resident_benches::gpu::twin::rows;
 
 use crate::touches;
 
@@ -62,32 +63,6 @@ pub(crate) fn launch(
     launch.arg(output);
     // SAFETY: the entry takes this number of pointers to floats.
     unsafe { launch.launch(GRID) }.expect("a launch");
-}
-
-/// A copy of rows between two ranges of memory, each given by its kind, address and pitch.
-fn rows(
-    source: (sys::CUmemorytype, u64, usize),
-    destination: (sys::CUmemorytype, u64, usize),
-    [width_bytes, height]: [usize; 2],
-) -> sys::CUDA_MEMCPY2D {
-    sys::CUDA_MEMCPY2D {
-        srcXInBytes: 0,
-        srcY: 0,
-        srcMemoryType: source.0,
-        srcHost: std::ptr::with_exposed_provenance(source.1 as usize),
-        srcDevice: source.1,
-        srcArray: std::ptr::null_mut(),
-        srcPitch: source.2,
-        dstXInBytes: 0,
-        dstY: 0,
-        dstMemoryType: destination.0,
-        dstHost: std::ptr::with_exposed_provenance_mut(destination.1 as usize),
-        dstDevice: destination.1,
-        dstArray: std::ptr::null_mut(),
-        dstPitch: destination.2,
-        WidthInBytes: width_bytes,
-        Height: height,
-    }
 }
 
 /// Fails unless a call succeeded.

@@ -9,6 +9,7 @@
 
 #![cfg(all(target_os = "linux", feature = "cuda"))]
 
+mod baselines;
 mod by_hand;
 mod device_arrays;
 mod in_place;

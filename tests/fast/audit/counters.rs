@@ -126,3 +126,66 @@ fn counters_only_rise_while_devices_come_and_go() {
     });
     assert_eq!((audit::counters().launches, audit::counters().live_arrays), (800, 0));
 }
+
+/// A sample of Prometheus's text format: `name{label="value"} number`, with at most one label.
+fn sample(line: &str) -> Option<(&str, Option<(&str, &str)>, f64)> {
+    let is_name = |name: &str| {
+        let mut bytes = name.bytes();
+        bytes.next().is_some_and(|first| first.is_ascii_lowercase())
+            && bytes.all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+    };
+    let (series, value) = line.split_once(' ')?;
+    let (name, label) = match series.strip_suffix("\"}") {
+        Some(series) => {
+            let (name, label) = series.split_once('{')?;
+            (name, Some(label.split_once("=\"")?))
+        }
+        None => (series, None),
+    };
+    let names = [Some(name), label.map(|label| label.0), label.map(|label| label.1)];
+    names.into_iter().flatten().all(is_name).then_some((name, label, value.parse().ok()?))
+}
+
+#[test]
+fn each_line_of_the_text_for_prometheus_is_a_family_or_a_sample_of_it() -> Result<()> {
+    own_process!();
+    let array = ones(100);
+    array.prefetch(&lab().stream())?;
+    let counters = audit::counters();
+    let text = counters.to_prometheus();
+    assert!(text.ends_with('\n') && !text.contains("\n\n"), "{text}");
+    let (mut family, mut families, mut samples) = (("", ""), Vec::new(), Vec::new());
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        if let Some(help) = line.strip_prefix("# HELP ") {
+            let (name, help) = help.split_once(' ').expect("a help");
+            assert!(help.ends_with('.') && !help.contains('\\'), "{line}");
+            let kind = lines.next().and_then(|line| line.strip_prefix("# TYPE "));
+            family = kind.and_then(|kind| kind.split_once(' ')).expect("a type after the help");
+            assert_eq!(family.0, name);
+            assert_eq!(family.1, if name.ends_with("_total") { "counter" } else { "gauge" });
+            assert!(!families.contains(&name), "{name} is there twice");
+            families.push(name);
+        } else {
+            let (name, label, value) = sample(line).unwrap_or_else(|| panic!("{line:?}"));
+            assert_eq!(name, family.0, "{line}");
+            samples.push((name, label, value));
+        }
+    }
+    assert_eq!((families.len(), samples.len()), (12, 22));
+    let value = |name: &str, of: Option<(&str, &str)>| {
+        let mut found = samples.iter().filter(|sample| (sample.0, sample.1) == (name, of));
+        let value = found.next().unwrap_or_else(|| panic!("{name} {of:?}: {text}")).2;
+        assert!(found.next().is_none(), "{name} {of:?} is there twice");
+        value
+    };
+    assert_eq!(value("resident_copied_bytes_total", Some(("direction", "to_device"))), 400.0);
+    assert_eq!(value("resident_copies_total", Some(("direction", "to_device"))), 1.0);
+    assert_eq!(value("resident_copies_total", Some(("direction", "received"))), 0.0);
+    assert_eq!(value("resident_live_arrays", None), 1.0);
+    assert_eq!(value("resident_memory_bytes", Some(("memory", "device"))), 400.0);
+    assert_eq!(value("resident_allocated_bytes_total", None), 400.0);
+    let seconds = counters.waits.nanoseconds as f64 / 1e9;
+    assert!((value("resident_wait_seconds_total", None) - seconds).abs() < 1e-9);
+    Ok(())
+}

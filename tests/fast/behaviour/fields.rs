@@ -1,15 +1,18 @@
 //! Fields of records on embedded devices: their order, what is told, and what guards and watches
 //! make of them.
 
-use resident::bytemuck::{Pod, Zeroable};
+use std::collections::BTreeMap;
+use std::marker::PhantomData;
+
+use bytemuck::Zeroable;
 use resident::ndarray::SliceInfoElem;
-use resident::{field, field_mut};
+use resident::{Element, field, field_mut};
 use support::bodies::assert_ordered;
 use support::own_process::HANG_LIMIT;
 use support::prelude::*;
 
 #[repr(C)]
-#[derive(Clone, Copy, PartialEq, Debug, Pod, Zeroable)]
+#[derive(Clone, Copy, PartialEq, Debug, Element)]
 struct Particle {
     position: [f32; 3],
     mass: f32,
@@ -17,7 +20,7 @@ struct Particle {
 
 /// As large as its alignment, as CUDA's `float4`.
 #[repr(C, align(16))]
-#[derive(Clone, Copy, PartialEq, Debug, Pod, Zeroable)]
+#[derive(Clone, Copy, PartialEq, Debug, Element)]
 struct Float4 {
     x: f32,
     y: f32,
@@ -26,8 +29,41 @@ struct Float4 {
 
 /// A newtype: its field is as large as the record.
 #[repr(transparent)]
-#[derive(Clone, Copy, PartialEq, Debug, Pod, Zeroable)]
+#[derive(Clone, Copy, PartialEq, Debug, Element)]
 struct Meters(f32);
+
+/// What the derive reads past: attributes, visibility, and commas and arrows in types.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Debug, Element)]
+pub(crate) struct Entry(
+    /// Another record.
+    pub Particle,
+    #[allow(unused_parens, reason = "a type in parentheses")] pub(crate) ([u8; 4]),
+    PhantomData<BTreeMap<u8, fn(u16, u16) -> u16>>,
+    r#Units,
+);
+
+/// Of two fields, of which one has no size.
+#[repr(transparent)]
+#[derive(Clone, Copy, PartialEq, Debug, Element)]
+struct Units {
+    pub unit: PhantomData<(u8, u16)>,
+    pub r#type: u32,
+}
+
+/// Records that a macro writes, whose visibilities and types it was given.
+macro_rules! records {
+    ($named:ident, $unnamed:ident, $visibility:vis, $type:ty) => {
+        #[repr(C)]
+        #[derive(Clone, Copy, PartialEq, Debug, Element)]
+        $visibility struct $named { $visibility one: $type, $visibility other: $type }
+        #[repr(C)]
+        #[derive(Clone, Copy, PartialEq, Debug, Element)]
+        $visibility struct $unnamed($visibility $type, $type);
+    };
+}
+records!(Named, Unnamed, pub(crate), [u16; 2]);
+records!(Private, PrivateToo, , Meters);
 
 fn cloud(len: usize) -> SmartArray<Particle, Ix1> {
     let particle = |at| Particle { position: [at as f32, 1.0, 2.0], mass: 3.0 };
@@ -225,4 +261,24 @@ fn part_of_seven_axes() -> Vec<SliceInfoElem> {
     let all = Slice { start: 0, end: None, step: 1 };
     let mirrored = Slice { start: 0, end: None, step: -1 };
     vec![all, Index(2), all, mirrored, all, all, Index(0)]
+}
+
+#[test]
+fn a_derived_record_is_an_element_with_the_fields_it_has() -> Result<()> {
+    let units = Units { unit: PhantomData, r#type: 7 };
+    let particle = Particle { position: [1.0; 3], mass: 2.0 };
+    let entry = Entry(particle, [1, 2, 3, 4], PhantomData, units);
+    let mut entries = SmartArray::from(vec![entry; 3]);
+    entries.prefetch(&lab().stream())?;
+    field_mut!(entries, Entry, 0.mass).host_mut()?.fill(5.0);
+    let changed = Entry(Particle { mass: 5.0, ..particle }, [1, 2, 3, 4], PhantomData, units);
+    assert_eq!(entries.to_vec()?, [changed; 3]);
+    assert_eq!(field!(entries, Entry, 3.r#type).host()?.sum(), 21);
+    assert_eq!(bytemuck::bytes_of(&units), 7_u32.to_ne_bytes());
+    let (named, unnamed) = (Named { one: [1, 2], other: [3, 4] }, Unnamed([1, 2], [3, 4]));
+    assert_eq!(bytemuck::cast::<_, Unnamed>(named), unnamed);
+    let private = Private { one: Meters(1.0), other: Meters(2.0) };
+    let same = bytemuck::cast::<_, PrivateToo>(private);
+    assert_eq!(same, PrivateToo(Meters(1.0), Meters(2.0)));
+    Ok(())
 }

@@ -41,6 +41,34 @@ fn no_line_is_wider_than_100_columns() {
     none(found);
 }
 
+/// The value of the first line that begins so, in quotation marks or not.
+fn value<'t>(text: &'t str, start: &str) -> Option<&'t str> {
+    text.lines().find_map(|line| line.strip_prefix(start)).map(|value| value.trim_matches('"'))
+}
+
+#[test]
+fn there_is_one_version() {
+    let read = |path: &Path| fs::read_to_string(path).expect("it is there");
+    let manifest = read(&root().join("Cargo.toml"));
+    let version = value(&manifest, "version = ").expect("the version of the workspace");
+    let citation = read(&root().join("CITATION.cff"));
+    assert_eq!(value(&citation, "version: "), Some(version));
+    let required = format!("version = \"{version}\"");
+    let mut found = Vec::new();
+    for path in files(&["*Cargo.toml"]) {
+        let text = read(&path);
+        // Those of another workspace have the tools of this one, which no one publishes.
+        let is_apart = text.contains("[workspace]\n") && text != manifest;
+        let others = text.lines().filter(|line| {
+            let is_own = line.contains("path = ") && line.contains("version = ");
+            let is_package = !is_apart && text != manifest && line.starts_with("version = ");
+            is_package || is_own && !line.contains(&required)
+        });
+        found.extend(others.map(|line| format!("{}: {line}", path.display())));
+    }
+    none(found);
+}
+
 /// Whether a word in backticks is a path.
 fn is_path(word: &str) -> bool {
     let has_path_letters = word.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));

@@ -20,6 +20,12 @@ mod valid {
     pub(super) mod a_body_that_borrows_from_its_surroundings;
     pub(super) mod a_budget_for_a_task;
     pub(super) mod a_budget_for_nothing;
+    pub(super) mod a_derived_enum;
+    pub(super) mod a_derived_generic_record;
+    pub(super) mod a_derived_record_with_a_bool;
+    pub(super) mod a_derived_record_with_padding;
+    pub(super) mod a_derived_record_with_padding_behind;
+    pub(super) mod a_derived_record_without_repr;
     pub(super) mod a_field_of_a_packed_record;
     pub(super) mod a_field_of_another_record;
     pub(super) mod a_field_of_another_type;
@@ -73,15 +79,17 @@ macro_rules! cases {
 cases! {
     a_body_for_each_element_that_counts a_body_for_each_element_without_outputs
     a_body_that_borrows_from_its_surroundings a_budget_for_a_task a_budget_for_nothing
-    a_field_of_a_packed_record a_field_of_another_record a_field_of_another_type
-    a_field_that_is_not_there a_field_whose_size_does_not_divide_the_record
-    a_mapped_array_leaving_its_loan a_signature_without_its_comma an_argument_too_few
-    an_entered_device_sent_to_another_thread an_item_beyond_a_field an_ndarray_array_in_our_place
-    another_array_in_a_pinned_arrays_place bool_as_an_element device_view_outliving_its_array
-    guard_outliving_its_array out_given_a_shared_reference overlapping_device_views
-    pending_copy_used_early read_guard_over_a_launch_that_writes record_with_padding
-    two_elements_in_one_operator two_exclusive_slices_at_once two_fields_that_overlap
-    wrong_dimension wrong_element
+    a_derived_enum a_derived_generic_record a_derived_record_with_a_bool
+    a_derived_record_with_padding a_derived_record_with_padding_behind
+    a_derived_record_without_repr a_field_of_a_packed_record a_field_of_another_record
+    a_field_of_another_type a_field_that_is_not_there
+    a_field_whose_size_does_not_divide_the_record a_mapped_array_leaving_its_loan
+    a_signature_without_its_comma an_argument_too_few an_entered_device_sent_to_another_thread
+    an_item_beyond_a_field an_ndarray_array_in_our_place another_array_in_a_pinned_arrays_place
+    bool_as_an_element device_view_outliving_its_array guard_outliving_its_array
+    out_given_a_shared_reference overlapping_device_views pending_copy_used_early
+    read_guard_over_a_launch_that_writes record_with_padding two_elements_in_one_operator two_exclusive_slices_at_once
+    two_fields_that_overlap wrong_dimension wrong_element
 }
 
 #[test]

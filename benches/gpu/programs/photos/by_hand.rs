@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use resident::Grid;
 use resident::cudarc::driver::{
-    CudaEvent, CudaFunction, CudaSlice, CudaStream, DeviceRepr, LaunchConfig, PushKernelArg,
+    CudaEvent, CudaFunction, CudaSlice, CudaStream, LaunchConfig, PushKernelArg,
 };
 use resident::ndarray::Array3;
 
 use super::{HIGH, IN_FLIGHT, LOW, SIGMA};
 use crate::gpu::fault::{Fault, Outcome};
-use crate::gpu::twin::{HostMemory, Twin, address, bare};
+use crate::gpu::twin::{HostMemory, Twin, View, address, bare, launch_config, new_memory};
 use resident_example_pipeline::steps::BLOCK;
 
 /// The kernels, after the prelude that defines their views.
@@ -20,18 +20,6 @@ const SOURCE: &str = concat!(
     include_str!("../../../../crates/code/src/prelude.cuh"),
     include_str!("../../../../examples/pipeline/kernels.cu")
 );
-
-/// The layout of `resident::View` in device code.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct View<const N: usize> {
-    data: u64,
-    shape: [i64; N],
-    strides: [i64; N],
-}
-
-// SAFETY: the type has the C layout of the kernels' structure and contains only numbers.
-unsafe impl<const N: usize> DeviceRepr for View<N> {}
 
 type Plane = View<2>;
 
@@ -216,29 +204,14 @@ impl Studio {
     }
 
     fn plane(&self, data: u64) -> Plane {
-        let (rows, columns) = (self.shape.0 as i64, self.shape.1 as i64);
-        View { data, shape: [rows, columns], strides: [columns, 1] }
+        View::plane(data, (self.shape.0, self.shape.1))
     }
 
     fn picture(&self, data: u64) -> View<3> {
-        let (rows, columns, channels) =
-            (self.shape.0 as i64, self.shape.1 as i64, self.shape.2 as i64);
-        View { data, shape: [rows, columns, channels], strides: [columns * channels, channels, 1] }
+        View::picture(data, self.shape)
     }
 
     fn cover(&self) -> LaunchConfig {
-        let grid = Grid::cover_2d((self.shape.0, self.shape.1), BLOCK);
-        let (blocks, threads) = (grid.blocks(), grid.threads());
-        LaunchConfig {
-            grid_dim: (blocks.x, blocks.y, blocks.z),
-            block_dim: (threads.x, threads.y, threads.z),
-            shared_mem_bytes: 0,
-        }
+        launch_config(Grid::cover_2d((self.shape.0, self.shape.1), BLOCK))
     }
-}
-
-fn new_memory<T: DeviceRepr>(stream: &Arc<CudaStream>, len: usize) -> Outcome<CudaSlice<T>> {
-    // SAFETY: the elements are plain numbers, and a copy or a kernel writes each element before it
-    // is read.
-    Ok(unsafe { stream.alloc(len) }?)
 }
