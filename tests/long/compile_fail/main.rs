@@ -88,7 +88,8 @@ cases! {
     an_item_beyond_a_field an_ndarray_array_in_our_place another_array_in_a_pinned_arrays_place
     bool_as_an_element device_view_outliving_its_array guard_outliving_its_array
     out_given_a_shared_reference overlapping_device_views pending_copy_used_early
-    read_guard_over_a_launch_that_writes record_with_padding two_elements_in_one_operator two_exclusive_slices_at_once
+    read_guard_over_a_launch_that_writes record_with_padding
+    two_elements_in_one_operator two_exclusive_slices_at_once
     two_fields_that_overlap wrong_dimension wrong_element
 }
 
