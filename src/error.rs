@@ -1,11 +1,14 @@
 //! The error type of this crate, with its messages.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::num::NonZeroU64;
 use std::ops::Deref;
 use std::panic::Location;
 
 use resident_backend::call_site::CallSite;
+
+pub(crate) mod fitting;
 
 /// The result of every operation of this crate that can fail.
 ///
@@ -211,7 +214,7 @@ impl fmt::Debug for QueuedAt {
 /// }
 /// let message = table.get([3, 0]).unwrap_err().to_string();
 /// assert!(message.starts_with(
-///     "shape: get of \"table\" expects an index within [3, 4] but got [3, 0]"
+///     "shape: get of \"table\" expects an index below its shape [3, 4] but got [3, 0]"
 /// ));
 /// assert!(message.contains(file!()));
 /// ```
@@ -348,8 +351,8 @@ pub enum Error {
     /// A `require` of a kernel is not fulfilled. Nothing was copied.
     #[non_exhaustive]
     #[error(
-        "requirement: kernel {kernel} requires that {requirement}, but got {arguments}; nothing \
-         was moved; pass arguments that fit{call}"
+        "requirement: kernel {kernel} requires \"{requirement}\", but got {arguments}; nothing was \
+         moved; pass arguments that fulfil it{call}"
     )]
     Requirement {
         /// The kernel.
@@ -409,7 +412,7 @@ pub enum Error {
         /// The actual shape, and the object that has it.
         seen: String,
         /// What to do instead.
-        instead: &'static str,
+        instead: Cow<'static, str>,
         /// The call that failed.
         call: CalledAt,
     },
@@ -550,9 +553,6 @@ pub enum Error {
         call: CalledAt,
     },
 }
-
-/// What to do instead of passing an array of another shape.
-pub(crate) const ONE_THAT_FITS: &str = "pass one that fits, or a slice that does";
 
 /// What the message of a refused call says about contents.
 pub(crate) const NOTHING_QUEUED: &str = "; nothing was queued, the call can be repeated";

@@ -25,9 +25,8 @@ use crate::transfer::StoredView;
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an array or view of `{T}` with dimension `{D}`",
-    label = "expected a `SmartArray` or a view of one, with that element and that dimension",
-    note = "adopt an ndarray array with `SmartArray::from(array)`; copy into an existing one with \
-            `a.host_overwrite()?.assign(&x)`"
+    note = "adopt an ndarray array with `SmartArray::from(array)`, or copy it into an existing one \
+            with `a.host_overwrite()?.assign(&x)`; convert elements with `ops::cast`"
 )]
 pub trait AsView<T: Element, D: Dimension>: sealed::Sealed {
     /// A shared view of all elements.
@@ -68,12 +67,14 @@ pub(super) mod sealed {
 impl<T: Element, D: Dimension> sealed::Sealed for SmartView<'_, T, D> {}
 impl<T: Element, D: Dimension> sealed::Sealed for SmartViewMut<'_, T, D> {}
 
+#[diagnostic::do_not_recommend]
 impl<T: Element, D: Dimension> AsView<T, D> for SmartView<'_, T, D> {
     fn as_view(&self) -> SmartView<'_, T, D> {
         self.clone()
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Element, D: Dimension> AsView<T, D> for SmartViewMut<'_, T, D> {
     fn as_view(&self) -> SmartView<'_, T, D> {
         self.view()
@@ -85,6 +86,7 @@ macro_rules! as_view_through {
     ($pointer:ty) => {
         impl<V: sealed::Sealed + ?Sized> sealed::Sealed for $pointer {}
 
+        #[diagnostic::do_not_recommend]
         impl<T: Element, D: Dimension, V: AsView<T, D> + ?Sized> AsView<T, D> for $pointer {
             fn as_view(&self) -> SmartView<'_, T, D> {
                 (**self).as_view()
@@ -99,6 +101,7 @@ as_view_through!(Box<V>);
 as_view_through!(std::rc::Rc<V>);
 as_view_through!(Arc<V>);
 
+#[diagnostic::do_not_recommend]
 impl<T: Element, D: Dimension> AsViewMut<T, D> for SmartViewMut<'_, T, D> {
     fn as_view_mut(&mut self) -> SmartViewMut<'_, T, D> {
         self.view_mut()
@@ -125,10 +128,9 @@ impl<T: Element, D: Dimension> AsViewMut<T, D> for SmartViewMut<'_, T, D> {
 /// # Ok::<(), resident::Error>(())
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not an array or view of `{T}`",
-    label = "expected a `SmartArray` or a view of one, with that element",
-    note = "adopt an ndarray array with `SmartArray::from(array)`; copy into an existing one with \
-            `a.host_overwrite()?.assign(&x)`"
+    message = "`{Self}` is not an array or view of this library with elements `{T}`",
+    note = "adopt an ndarray array with `SmartArray::from(array)`, or copy it into an existing one \
+            with `a.host_overwrite()?.assign(&x)`; convert elements with `ops::cast`"
 )]
 pub trait AnyView<T: Element>: sealed::Sealed {
     #[doc(hidden)]
@@ -156,9 +158,9 @@ pub trait WithDimension<T: Element, D: Dimension>: sealed::Sealed {}
 /// [`InOut`](crate::InOut) or [`Out`](crate::Out), which the body gets as a slice. Sealed, as
 /// [`AsView`] is; see [`AnyView`].
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a writable array or view of `{T}`",
-    label = "expected a `SmartArray` or a `SmartViewMut`, with that element",
-    note = "adopt an ndarray array with `SmartArray::from(array)`; `into_array` gives it back"
+    message = "`{Self}` is not a writable array or view of this library with elements `{T}`",
+    note = "adopt an ndarray array with `SmartArray::from(array)`; `into_array` gives it back; \
+            convert elements with `ops::cast`"
 )]
 pub trait AnyViewMut<T: Element>: AnyView<T> {}
 
@@ -166,6 +168,7 @@ macro_rules! any_view {
     ($type:ty) => {
         impl<T: Element, D: Dimension> WithDimension<T, D> for $type {}
 
+        #[diagnostic::do_not_recommend]
         impl<T: Element, D: Dimension> AnyView<T> for $type {
             #[allow(private_interfaces)]
             #[inline]
@@ -178,6 +181,7 @@ macro_rules! any_view {
 
 any_view!(SmartView<'_, T, D>);
 any_view!(SmartViewMut<'_, T, D>);
+#[diagnostic::do_not_recommend]
 impl<T: Element, D: Dimension> AnyViewMut<T> for SmartViewMut<'_, T, D> {}
 
 /// What all coherent arrays are.
@@ -185,12 +189,14 @@ macro_rules! coherent_arguments {
     ($type:ty) => {
         impl<T: Element, D: Dimension> sealed::Sealed for $type {}
 
+        #[diagnostic::do_not_recommend]
         impl<T: Element, D: Dimension> AsView<T, D> for $type {
             fn as_view(&self) -> SmartView<'_, T, D> {
                 self.view()
             }
         }
 
+        #[diagnostic::do_not_recommend]
         impl<T: Element, D: Dimension> AsViewMut<T, D> for $type {
             fn as_view_mut(&mut self) -> SmartViewMut<'_, T, D> {
                 self.view_mut()
@@ -198,6 +204,7 @@ macro_rules! coherent_arguments {
         }
 
         any_view!($type);
+        #[diagnostic::do_not_recommend]
         impl<T: Element, D: Dimension> AnyViewMut<T> for $type {}
     };
 }

@@ -116,7 +116,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
                 operation: "from_owner_shaped".to_owned(),
                 expected: format!("{} elements for shape {:?}", layout.len(), layout.shape()),
                 seen: format!("an owner of {len}"),
-                instead: "pass a shape of as many elements as the owner has",
+                instead: "pass a shape of as many elements as the owner has".into(),
                 call: CalledAt::UNKNOWN,
             })
             .at(site);

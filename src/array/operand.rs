@@ -241,6 +241,7 @@ macro_rules! argument {
         impl<T: Element> sealed::Sealed for $operand<'_, T> {}
         impl<T: Element> WithDimension<T, IxDyn> for $operand<'_, T> {}
 
+        #[diagnostic::do_not_recommend]
         impl<T: Element> AnyView<T> for $operand<'_, T> {
             #[allow(private_interfaces)]
             #[inline]
@@ -271,4 +272,5 @@ macro_rules! argument {
 
 argument!(Operand, |this| this);
 argument!(OperandMut, |this| &this.0);
+#[diagnostic::do_not_recommend]
 impl<T: Element> AnyViewMut<T> for OperandMut<'_, T> {}

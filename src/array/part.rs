@@ -11,7 +11,7 @@ use super::pending::{Pending, elements_of};
 use crate::audit::{Cause, Residency};
 use crate::device::{Device, Stream};
 use crate::element::Element;
-use crate::error::{AtCall, CalledAt, Error, ONE_THAT_FITS, Result};
+use crate::error::{AtCall, CalledAt, Error, Result, fitting};
 use crate::storage::{ArrayState, HostBuffer, OpenRead, Storage};
 use crate::transfer::{
     self, CallerWaits, CopyCall, Opened, ReadAt, Request, SnapshotCall, StoredView, Target,
@@ -331,9 +331,9 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
         let offset = self.layout.element(index).ok_or_else(|| Error::Shape {
             call: site.into(),
             operation: format!("{operation} of {}", self.storage.named()),
-            expected: format!("an index within {:?}", self.layout.shape()),
+            expected: format!("an index below its shape {:?}", self.layout.shape()),
             seen: format!("{index:?}"),
-            instead: "pass an index within it",
+            instead: fitting::no_element(index, self.layout.shape()).into(),
         })?;
         Ok(Layout::new(Ix0(), &[], offset))
     }
@@ -352,9 +352,9 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
             return Err(Error::Shape {
                 call: site.into(),
                 operation: String::from("assign"),
-                expected: describe(to, self.storage),
+                expected: describe(to, self.storage) + ",",
                 seen: describe(from, source.storage),
-                instead: ONE_THAT_FITS,
+                instead: fitting::to_broadcast(from, to).into(),
             });
         }
         if source.layout.is_broadcast() {
@@ -415,7 +415,11 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
                 operation: format!("copy_from_slice to {}", self.storage.named()),
                 expected: format!("{} elements", self.layout.len()),
                 seen: format!("{}", elements.len()),
-                instead: ONE_THAT_FITS,
+                instead: match elements.get(..self.layout.len()) {
+                    Some(_) => format!("pass a part: `&elements[..{}]`", self.layout.len()),
+                    None => String::from("pass more, or write to a part (`slice_mut`)"),
+                }
+                .into(),
             });
         }
         let mut host = self.host_mut(Access::Overwrite, site)?;
@@ -432,7 +436,7 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
             operation: format!("split of {}", self.storage.named()),
             expected: String::from("an axis, and sections of at least 1 index"),
             seen: format!("{section} of {:?}", self.layout.shape()),
-            instead: "split an array that has axes, into sections of at least 1 index",
+            instead: "split an array that has axes, into sections of at least 1 index".into(),
         }
     }
 

@@ -5,7 +5,7 @@ use ndarray::{Axis, Dimension, IxDyn, Order, RemoveAxis, Slice, SliceInfoElem};
 use smallvec::SmallVec;
 
 use super::layout::{AxisLayout, Layout};
-use crate::error::{CalledAt, Error, ONE_THAT_FITS, Result};
+use crate::error::{CalledAt, Error, Result};
 use crate::storage::Storage;
 use resident_core::layout::is_repeated;
 
@@ -51,19 +51,25 @@ pub(super) fn reshape_to<D: Dimension, E: Dimension>(
             Order::RowMajor => "reshape the copy that `to_contiguous()` makes",
             _ => "reshape the copy that `to_contiguous_in(Order::F)` makes",
         };
-        let (shape, len, seen) = (shape.slice(), layout.len(), layout.strided());
+        let (shape, len, own) = (shape.slice(), layout.len(), layout.strided());
         let elements = shape.iter().try_fold(1, |len: usize, axis| len.checked_mul(*axis));
-        let (expected, instead) = if elements == Some(len) {
-            (String::from("elements in that order in memory"), instead)
-        } else {
-            (format!("a shape of {len} elements"), ONE_THAT_FITS)
-        };
+        let array = storage.named();
+        if elements == Some(len) {
+            return Error::Shape {
+                call: CalledAt::UNKNOWN,
+                operation: format!("reshape of {array} to {shape:?}"),
+                expected: String::from("elements in that order in memory"),
+                seen: format!("shape {:?} with strides {:?}", own.shape, own.strides),
+                instead: instead.into(),
+            };
+        }
+        let elements = elements.map_or_else(|| String::from("too many"), |len| len.to_string());
         Error::Shape {
             call: CalledAt::UNKNOWN,
-            operation: format!("reshape of {} to {shape:?}", storage.named()),
-            expected,
-            seen: format!("shape {:?} with strides {:?}", seen.shape, seen.strides),
-            instead,
+            operation: format!("reshape of {array}"),
+            expected: format!("a shape of {len} elements, as its own {:?} has,", own.shape),
+            seen: format!("{shape:?}, which has {elements}"),
+            instead: "pass a shape of as many elements, or reshape a part (`slice`)".into(),
         }
     })
 }
@@ -78,12 +84,12 @@ pub(super) fn broadcast_to<D: Dimension, E: Dimension>(
         call: CalledAt::UNKNOWN,
         operation: format!("broadcast of {}", storage.named()),
         expected: if fits(shape.slice()) {
-            format!("a shape that ends in {:?}, or is longer where that is 1", layout.shape())
+            format!("a shape that ends in {:?}, or is longer where that is 1,", layout.shape())
         } else {
             format!("a shape of at most {} elements", isize::MAX)
         },
         seen: format!("{:?}", shape.slice()),
-        instead: ONE_THAT_FITS,
+        instead: "keep the lengths of its axes, or broadcast a part (`slice`)".into(),
     })
 }
 

@@ -398,7 +398,7 @@ fn layout_of<T: Element, D: Dimension>(tensor: &TensorRef<'_>) -> Result<Layout<
                 D::NDIM.unwrap_or_default()
             ),
             seen: format!("one of shape {:?}", tensor.shape()),
-            instead: "name a type with as many axes, or `IxDyn`",
+            instead: "name a type with as many axes, or `IxDyn`".into(),
         });
     }
     let mut dim = D::zeros(tensor.ndim());

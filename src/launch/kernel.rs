@@ -6,8 +6,8 @@ mod rust_bodies;
 use std::fmt;
 use std::sync::Arc;
 
-use super::arguments::Arguments;
 use super::arguments::bound::BoundArgument;
+use super::arguments::{Arguments, IntoGrid};
 use super::compare_bodies::{Bodies, Difference};
 use super::device_code::DeviceCode;
 use super::each;
@@ -125,9 +125,9 @@ impl<S: Signature> Kernel<S> {
 
     /// Adds a requirement on grid and arguments. Each launch checks it before anything is copied.
     /// The closure gets the `len()`, `shape()` and `strides()` of arrays and the values of scalars.
-    /// The text completes "kernel k requires that ...". If a device chooses another grid
-    /// ([`Grid::auto`]), the launch checks the requirement again for that grid. If the compiler
-    /// says "type annotations needed" (E0282), write the signature at [`new`](Self::new).
+    /// Messages quote the text. If a device chooses another grid ([`Grid::auto`]), the launch
+    /// checks the requirement again for that grid. If the compiler says "type annotations needed"
+    /// (E0282), write the signature at [`new`](Self::new).
     ///
     /// ```
     /// use resident::{Device, Error, Grid, In, Kernel, Out, SmartArray};
@@ -352,10 +352,10 @@ impl<S: Signature> Kernel<S> {
     ///
     /// If a `require` panics; nothing has been copied then.
     #[track_caller]
-    pub fn launch<A: Arguments<S>>(&self, grid: impl Into<Grid>, arguments: A) -> Result<()> {
+    pub fn launch<A: Arguments<S>>(&self, grid: impl IntoGrid, arguments: A) -> Result<()> {
         let site = call_site();
         let stream = Stream::current().at(site)?;
-        self.launch_from(&stream, grid.into(), &arguments, 0, site)
+        self.launch_from(&stream, grid.into_grid(), &arguments, 0, site)
     }
 
     /// Queues the kernel on a stream. Uploads the bytes of `In` and `InOut` arrays that are stale
@@ -419,10 +419,10 @@ impl<S: Signature> Kernel<S> {
     pub fn launch_on<A: Arguments<S>>(
         &self,
         stream: &Stream,
-        grid: impl Into<Grid>,
+        grid: impl IntoGrid,
         arguments: A,
     ) -> Result<()> {
-        self.launch_from(stream, grid.into(), &arguments, 0, call_site())
+        self.launch_from(stream, grid.into_grid(), &arguments, 0, call_site())
     }
 
     /// As [`launch_on`](Self::launch_on), for a call of the program at `site`. With up to
@@ -511,8 +511,8 @@ impl<S: Signature> Kernel<S> {
     /// If the body panics. Elements that the body has already written keep their values, and the
     /// arrays that it should have written are newest on the host.
     #[track_caller]
-    pub fn call<A: Arguments<S>>(&self, grid: impl Into<Grid>, arguments: A) -> Result<()> {
-        let (site, grid) = (call_site(), grid.into());
+    pub fn call<A: Arguments<S>>(&self, grid: impl IntoGrid, arguments: A) -> Result<()> {
+        let (site, grid) = (call_site(), grid.into_grid());
         arguments
             .with_bound(|bound| {
                 self.check(&grid, bound)?;
@@ -628,11 +628,11 @@ impl<S: Signature> Kernel<S> {
     pub fn compare<A: Arguments<S>>(
         &self,
         device: &Device,
-        grid: impl Into<Grid>,
+        grid: impl IntoGrid,
         arguments: A,
         tolerance: f64,
     ) -> Result<Option<Difference>> {
-        let (site, grid) = (call_site(), grid.into());
+        let (site, grid) = (call_site(), grid.into_grid());
         arguments
             .with_bound(|bound| {
                 self.check(&grid, bound)?;

@@ -1,4 +1,5 @@
-//! Parameters that few kernels have: slices as kernels in Rust get them.
+//! Parameters that few kernels have: slices as kernels in Rust get them. And what a launch takes as
+//! its grid.
 
 // Kernels: their signatures and bodies, and how a launch acquires its arguments, submits the work,
 // and marks the arguments as used.
@@ -22,6 +23,7 @@ mod submit;
 mod variable;
 mod without_gpu;
 
+pub use arguments::IntoGrid;
 pub(crate) use arguments::bound::{BoundArgument, Rearranged};
 pub(crate) use arity::for_each_arity;
 pub use slice::Slice;

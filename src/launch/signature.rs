@@ -150,8 +150,9 @@ impl<'a> Described<'a> {
 /// its number of axes.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a parameter of a kernel",
-    note = "parameters are elements (`f32`, `u32`, ...; `u8` instead of `bool`), `In<T>`, \
-            `In<T, Ix2>`, `InOut`, `Out`, and `Slice` of these"
+    note = "a scalar is an element (`f32`, `u32`, ...; `u8` instead of `bool`); an array is \
+            `In<f32>`, `InOut<f32>` or `Out<f32>`, not `Vec<f32>` or `&[f32]`, with axes \
+            `In<f32, Ix2>`, and with its length `Slice<In<f32>>`"
 )]
 pub trait Parameter: sealed::Sealed + 'static {
     /// The type of the parameter in the host body.
@@ -192,8 +193,9 @@ pub trait Parameter: sealed::Sealed + 'static {
     message = "`{Self}` is not a kernel signature",
     label = "expected a tuple of 1 to 16 parameters",
     note = "a tuple of one takes a comma: `Kernel::<(InOut<f32>,)>`",
-    note = "parameters are elements (`f32`, `u32`, ...; `u8` instead of `bool`), `In<T>`, \
-            `In<T, Ix2>`, `InOut`, `Out`, and `Slice` of these"
+    note = "a scalar is an element (`f32`, `u32`, ...; `u8` instead of `bool`); an array is \
+            `In<f32>`, `InOut<f32>` or `Out<f32>`, not `Vec<f32>` or `&[f32]`, with axes \
+            `In<f32, Ix2>`, and with its length `Slice<In<f32>>`"
 )]
 pub trait Signature: sealed::SealedTuple + 'static {
     /// The tuple of the host body's parameters.
@@ -278,6 +280,7 @@ macro_rules! array_parameter {
 
         impl<T: Element, D> sealed::Sealed for $parameter<T, D> {}
 
+        #[diagnostic::do_not_recommend]
         impl<T: Element> Parameter for $parameter<T, Flat> {
             type Host<'a> = $flat;
             type Described<'a> = Described<'a>;
@@ -302,6 +305,7 @@ macro_rules! array_parameter {
             }
         }
 
+        #[diagnostic::do_not_recommend]
         impl<T: Element, D: Dimension + 'static> Parameter for $parameter<T, D> {
             type Host<'a> = $sized<'a, T, D>;
             type Described<'a> = Described<'a>;
@@ -337,6 +341,7 @@ macro_rules! signature {
     ($($parameter:ident $argument:ident $index:tt),+) => {
         impl<$($parameter: Parameter),+> sealed::SealedTuple for ($($parameter,)+) {}
 
+        #[diagnostic::do_not_recommend]
         impl<$($parameter: Parameter),+> Signature for ($($parameter,)+) {
             type Host<'a> = ($($parameter::Host<'a>,)+);
             type Described<'a> = ($($parameter::Described<'a>,)+);

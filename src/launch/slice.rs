@@ -4,7 +4,7 @@
 
 use std::marker::PhantomData;
 
-use super::arguments::Argument;
+use super::arguments::Bind;
 use super::arguments::bound::{BoundArgument, BoundArray};
 use super::arguments::unpack::Unpacker;
 use super::each::Walked;
@@ -53,6 +53,7 @@ macro_rules! slice_parameter {
     ($parameter:ident, $borrow:ty, $any_view:ident) => {
         impl<T: Element> sealed::Sealed for Slice<$parameter<T>> {}
 
+        #[diagnostic::do_not_recommend]
         impl<T: Element> Parameter for Slice<$parameter<T>> {
             type Host<'a> = <$parameter<T> as Parameter>::Host<'a>;
             type Described<'a> = Described<'a>;
@@ -83,7 +84,7 @@ macro_rules! slice_parameter {
             }
         }
 
-        impl<T: Element, A: $any_view<T>> Argument<Slice<$parameter<T>>> for $borrow {
+        impl<T: Element, A: $any_view<T>> Bind<Slice<$parameter<T>>> for $borrow {
             #[inline]
             fn bind(&self) -> BoundArgument<'_> {
                 let access = $parameter::<T, Flat>::ACCESS;

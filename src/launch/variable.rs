@@ -148,7 +148,7 @@ impl<T: Element> Variable<T> {
             operation: format!("an access to the variable `{}`", visible(&self.name)),
             expected: format!("{expected} bytes, the size of the variable"),
             seen: format!("{seen} bytes, of elements of {} bytes", size_of::<T>()),
-            instead: "give the elements the type of the source's, and pass all of them",
+            instead: "give the elements the type of the source's, and pass all of them".into(),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! One call of an operation: where it runs, and how it launches and refuses.
 
+use std::borrow::Cow;
 use std::fmt::Display;
 
 use ndarray::{Dimension, Order};
@@ -7,7 +8,7 @@ use ndarray::{Dimension, Order};
 use crate::array::{AnyView, Operand, OperandMut, SmartArray};
 use crate::device::Stream;
 use crate::element::Element;
-use crate::error::{AtCall, CalledAt, Error, ONE_THAT_FITS, Result};
+use crate::error::{AtCall, CalledAt, Error, Result, fitting};
 use crate::launch::{Arguments, Kernel, Signature, expect_written};
 use resident_backend::BodyKind;
 use resident_backend::call_site::CallSite;
@@ -130,36 +131,62 @@ impl Call<'_> {
         self.stream.device_ref().body_kind() == BodyKind::Host
     }
 
-    /// Repeats an operand along the axes of the result, or says that it does not fit.
+    /// Repeats an operand, the parameter `name`, along the axes of the result, or says that it does
+    /// not fit.
     pub(super) fn fit<T: Element, U: Element>(
         &self,
+        name: &str,
         operand: &mut Operand<'_, T>,
         to: &OperandMut<'_, U>,
     ) -> Result<()> {
-        self.fit_shape(operand, to.axes().shape(), to)
+        self.fit_shape(name, operand, to.axes().shape(), to)
     }
 
     /// As [`fit`](Self::fit), for the shape of `to`.
     pub(super) fn fit_shape<T: Element>(
         &self,
+        name: &str,
         operand: &mut Operand<'_, T>,
         shape: &[usize],
         to: impl Display,
     ) -> Result<()> {
-        if operand.broadcast(shape) { Ok(()) } else { Err(self.no_fit(to, operand)) }
-    }
-
-    /// Refuses a result whose shape is not the expected one.
-    pub(super) fn expect_shape(
-        &self,
-        expected: &[usize],
-        seen: &[usize],
-        operand: impl Display,
-    ) -> Result<()> {
-        if expected == seen {
+        if operand.broadcast(shape) {
             return Ok(());
         }
-        Err(self.shape(format!("shape {expected:?}"), operand.to_string()))
+        let expected = format!("`{name}` to broadcast to {to}");
+        let instead = fitting::to_broadcast(operand.axes().shape(), shape);
+        Err(self.shape(expected, operand, instead))
+    }
+
+    /// Refuses a result, the parameter `name`, whose shape is not the expected one: `why`.
+    pub(super) fn expect_result<T: Element>(
+        &self,
+        name: &str,
+        out: &OperandMut<'_, T>,
+        expected: &[usize],
+        why: &str,
+    ) -> Result<()> {
+        if *out.axes().shape() == *expected {
+            return Ok(());
+        }
+        let instead = fitting::to_result(expected);
+        Err(self.shape(format!("`{name}` of shape {expected:?}, {why},"), out, instead))
+    }
+
+    /// Refuses an operand, the parameter `name`, whose shape is not the expected one: `why`.
+    pub(super) fn expect_shape<T: Element>(
+        &self,
+        name: &str,
+        operand: &Operand<'_, T>,
+        expected: &[usize],
+        why: &str,
+    ) -> Result<()> {
+        let seen = operand.axes().shape();
+        if *seen == *expected {
+            return Ok(());
+        }
+        let instead = fitting::to_shape(seen, expected);
+        Err(self.shape(format!("`{name}` of shape {expected:?}, {why},"), operand, instead))
     }
 
     /// Refuses an operand that is too long because it repeats elements, which take no memory.
@@ -168,19 +195,18 @@ impl Call<'_> {
             return Ok(());
         }
         let expected = format!("at most {REPEATED_LEN_MAX} elements where some are repeated");
-        Err(self.shape(expected, operand.to_string()))
+        Err(self.shape(expected, operand, "pass it before it is broadcast, or a part of it"))
     }
 
     #[cold]
-    fn no_fit(&self, to: impl Display, operand: impl Display) -> Error {
-        let expected = format!("an operand that broadcasts to {to}");
-        self.shape(expected, operand.to_string())
-    }
-
-    #[cold]
-    pub(super) fn shape(&self, expected: String, seen: String) -> Error {
-        let operation = format!("ops::{}", self.name);
-        Error::Shape { operation, expected, seen, instead: ONE_THAT_FITS, call: self.at() }
+    pub(super) fn shape(
+        &self,
+        expected: String,
+        seen: impl Display,
+        instead: impl Into<Cow<'static, str>>,
+    ) -> Error {
+        let (operation, seen) = (format!("ops::{}", self.name), seen.to_string());
+        Error::Shape { operation, expected, seen, instead: instead.into(), call: self.at() }
     }
 
     pub(super) fn at(&self) -> CalledAt {

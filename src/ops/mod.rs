@@ -46,6 +46,10 @@
 //! element. The methods of arrays, such as [`SmartArray::sum`](crate::SmartArray::sum), bring it to
 //! the host.
 //!
+//! A result is no operand of the same call: `ops::add(&x, &y, &mut y)` borrows `y` twice (E0502).
+//! For `y += a x` there is [`scaled_add`], and for other changes in place an [`Elementwise`] with
+//! an [`InOut`](crate::InOut).
+//!
 //! An operation runs on the current stream, and with `_on` on the given stream, as
 //! launches of a [`Kernel`](crate::Kernel) do: it copies what is out of date there, it is ordered
 //! after other uses of the same bytes, and it returns when it is queued. Its result is newest on

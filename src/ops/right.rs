@@ -27,7 +27,10 @@ mod sealed {
 /// reference to an array or view with elements `T`, or a number, such as `0.5`, which is that of
 /// each element. Sealed.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is neither a reference to an array with elements `{T}` nor such a number"
+    message = "`{Self}` is neither a reference to an array with elements `{T}` nor such a number",
+    note = "convert elements with `ops::cast`, and adopt an ndarray array with \
+            `SmartArray::from(array)`; a number has the type of the elements: `1.0`, not `1`, for \
+            `f32`"
 )]
 pub trait Right<T: Element>: sealed::Sealed {
     #[doc(hidden)]
@@ -42,6 +45,7 @@ pub(crate) enum RightValue<'a, T> {
 
 impl<V> sealed::Sealed for &V {}
 
+#[diagnostic::do_not_recommend]
 impl<T: Arithmetic, V: AnyView<T>> Right<T> for &V {
     #[allow(private_interfaces)]
     #[inline]
@@ -76,6 +80,7 @@ macro_rules! numbers {
     ($($number:ty),+) => {
         $(impl sealed::Sealed for $number {}
 
+        #[diagnostic::do_not_recommend]
         impl Right<$number> for $number {
             #[allow(private_interfaces)]
             #[inline]
@@ -133,10 +138,10 @@ pub(super) fn apply<T: Arithmetic, U: Element>(
     body: impl Body<T, U>,
 ) -> Result<()> {
     let (mut a, mut out) = (Operand::of(a), OperandMut::of(out));
-    call.fit(&mut a, &out)?;
+    call.fit("a", &mut a, &out)?;
     match b.value() {
         RightValue::Array(mut b) => {
-            call.fit(&mut b, &out)?;
+            call.fit("b", &mut b, &out)?;
             align::in_any_order([out.axes_mut(), a.axes_mut(), b.axes_mut()]);
             let kernel = array_kernel(described, out.axes().shape().len(), body);
             call.launch(kernel, call::cover(out.axes().len()), (&a, &b, &mut out))

@@ -15,6 +15,7 @@ pub mod foreign;
 #[cfg(all(target_os = "linux", feature = "hip"))]
 pub mod hip;
 pub mod lab;
+pub mod mistakes;
 pub mod moves;
 pub mod own_process;
 pub mod panics;

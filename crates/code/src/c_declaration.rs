@@ -33,6 +33,21 @@ pub fn declaration(entry: &str, parameters: &[ParameterLayout]) -> String {
     format!("extern \"C\" __global__ void {}({})", identifier(entry), list.join(", "))
 }
 
+/// The types of the parameters in C.
+pub(crate) fn types(parameters: &[ParameterLayout]) -> Vec<String> {
+    let one = |parameter: &ParameterLayout| match parameter {
+        ParameterLayout::Scalar(element) => c_type(element),
+        ParameterLayout::Flat { element, access } => {
+            format!("{}{} *", constness(*access), c_type(element))
+        }
+        ParameterLayout::Sized { element, ndim, access } => {
+            view(&format!("{}{}", constness(*access), c_type(element)), *ndim)
+        }
+        ParameterLayout::Length => c_type(&parameter.element()),
+    };
+    parameters.iter().map(one).collect()
+}
+
 /// The size of a parameter in the kernel's parameter list. `None` if the size is only determined at
 /// launch.
 pub fn parameter_bytes(parameter: &ParameterLayout) -> Option<usize> {

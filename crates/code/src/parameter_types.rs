@@ -110,6 +110,11 @@ impl ParameterType {
     }
 }
 
+/// The types in C, as far as they are known.
+pub(crate) fn in_c(types: &[ParameterType]) -> String {
+    types.iter().map(|one| one.in_c()).collect::<Vec<_>>().join(", ")
+}
+
 /// Compares the compiled types of a kernel's parameters with the signature, whose number and sizes
 /// of parameters fit. Does nothing where the compiled code does not say its types.
 pub fn check(
@@ -121,13 +126,12 @@ pub fn check(
     let Some(index) = pairs.position(|(parameter, compiled)| !compiled.fits(parameter)) else {
         return Ok(());
     };
-    let all: Vec<String> = compiled.iter().map(|one| one.in_c()).collect();
     Err(format!(
         "the parameters of `{entry}` are not those of the signature: parameter {index} is `{}` in \
          the source, whose parameters are ({}), and another type in the signature; declare it \
          as\n    {}",
-        all[index],
-        all.join(", "),
+        compiled[index].in_c(),
+        in_c(compiled),
         declaration(entry, expected)
     ))
 }

@@ -15,6 +15,35 @@ pub(super) fn advice(log: &str, text: &str, file: &str) -> Option<String> {
     log.lines().find_map(of_line)
 }
 
+/// The log with the line of the source, and a mark below the column, behind each error that has
+/// none: GCC shows lines of files, and the source is in no file of its name.
+pub(super) fn with_source_lines(log: &str, text: &str, file: &str) -> String {
+    let mut lines = log.lines().peekable();
+    let mut shown = String::with_capacity(log.len());
+    while let Some(line) = lines.next() {
+        shown.push_str(line);
+        shown.push('\n');
+        let source =
+            line_of(line, file).and_then(|number| text.lines().nth(number.checked_sub(1)?));
+        let Some(source) = source.filter(|source| !source.trim().is_empty()) else { continue };
+        if lines.peek().is_none_or(|next| !next.contains(source.trim())) {
+            shown.push_str(&format!("    {source}\n{}", mark(line, source, file)));
+        }
+    }
+    shown
+}
+
+/// A mark below the column that an error names: 3 in `k.cu:7:3: error: ..`. Columns are bytes.
+fn mark(line: &str, source: &str, file: &str) -> String {
+    let column =
+        || line.strip_prefix(file)?.split(':').nth(2)?.parse::<usize>().ok()?.checked_sub(1);
+    let Some(before) = column().and_then(|column| source.get(..column)) else {
+        return String::new();
+    };
+    let blank = |letter: char| if letter == '\t' { '\t' } else { ' ' };
+    format!("    {}^\n", before.chars().map(blank).collect::<String>())
+}
+
 /// The line of the source that an error names: 7 in `k.cu:7:3: error: ..`.
 fn line_of(line: &str, file: &str) -> Option<usize> {
     let rest = line.strip_prefix(file)?.strip_prefix(':')?;

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use super::advice::advice;
+use super::advice::{advice, with_source_lines};
 use super::compiler::{Compiler, LINKING};
 use super::headers::Headers;
 use super::launch_bounds;
@@ -109,6 +109,7 @@ impl Compiler {
     fn refusal(&self, log: &str, translation: &Translation) -> String {
         let advice = advice(log, translation.source(), translation.file());
         let advice = advice.map(|advice| format!("{advice}\n")).unwrap_or_default();
+        let log = with_source_lines(log, translation.source(), translation.file());
         format!("{advice}{} refuses the source, correct it:\n{log}", self.version)
     }
 }

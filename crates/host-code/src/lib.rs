@@ -115,8 +115,9 @@ pub fn load(program: &Program, libraries: &Libraries) -> Result<Arc<dyn KernelBo
     let library = module.library_with(entry)?;
     let kernel = library.kernel(entry).ok_or_else(|| not_listed(entry))?;
     static_shared::check(entry, kernel.shared_bytes)?;
-    let parameters = signature::check(entry, &program.parameters, Some(&kernel.parameter_bytes))?;
-    parameter_types::check(entry, &program.parameters, &kernel.types)?;
+    let (bytes, types) = (Some(&*kernel.parameter_bytes), &*kernel.types);
+    let parameters = signature::check(entry, &program.parameters, bytes, types)?;
+    parameter_types::check(entry, &program.parameters, types)?;
     let (kernel, findings) = (kernel.clone(), libraries.findings.clone());
     let body = Arc::new(CompiledBody::new(&program.kernel, library, kernel, parameters, findings));
     Ok(match WRAPPER.get() {

@@ -15,7 +15,7 @@ use super::super::view::{SmartView, SmartViewMut, View};
 use super::{AsDeviceView, DeviceArray, DeviceView, DeviceViewMut};
 use crate::device::{Device, Stream};
 use crate::element::Element;
-use crate::error::{Error, ONE_THAT_FITS, Result};
+use crate::error::{Error, Result, fitting};
 use crate::storage::zeroed_vec;
 use crate::transfer::{self, CopyCall, LentView, Target};
 use resident_backend::call_site::{CallSite, call_site};
@@ -570,9 +570,9 @@ impl<T: Element, D: Dimension> Part<'_, '_, T, D> {
         Err(Error::Shape {
             call: site.into(),
             operation: format!("{operation} of {}", self.storage.named()),
-            expected: format!("{:?}", self.layout.shape()),
+            expected: format!("its own shape, {:?},", self.layout.shape()),
             seen: format!("{seen:?}"),
-            instead: ONE_THAT_FITS,
+            instead: fitting::to_shape(seen, self.layout.shape()).into(),
         })
     }
 }

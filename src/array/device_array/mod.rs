@@ -87,6 +87,7 @@ macro_rules! device_arguments {
 
         impl<T: Element, D: Dimension> WithDimension<T, D> for $type {}
 
+        #[diagnostic::do_not_recommend]
         impl<T: Element, D: Dimension> AnyView<T> for $type {
             #[allow(private_interfaces)]
             #[inline]
@@ -117,5 +118,7 @@ pub(super) use device_arguments;
 device_arguments!(DeviceArray<T, D>, "DeviceArray", |array| array);
 device_arguments!(DeviceView<'_, T, D>, "DeviceView", |array| array);
 device_arguments!(DeviceViewMut<'_, T, D>, "DeviceViewMut", |array| array);
+#[diagnostic::do_not_recommend]
 impl<T: Element, D: Dimension> AnyViewMut<T> for DeviceArray<T, D> {}
+#[diagnostic::do_not_recommend]
 impl<T: Element, D: Dimension> AnyViewMut<T> for DeviceViewMut<'_, T, D> {}

@@ -177,6 +177,7 @@ macro_rules! in_place_kind {
             }
         }
 
+        #[diagnostic::do_not_recommend]
         impl<T: Element, D: Dimension> AnyViewMut<T> for $type<T, D> {}
     };
 }

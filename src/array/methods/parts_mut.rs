@@ -7,6 +7,10 @@ macro_rules! part_mut_methods {
         /// A mutable part, selected by ndarray's `s![..]`. The part shares the array's state: an
         /// access copies only the bytes of the part, and writing it makes no other part stale.
         ///
+        /// The part borrows the whole array, so two calls give no two parts that live at once
+        /// (E0499): use [`multi_slice_mut`](Self::multi_slice_mut), or
+        /// [`split_at_mut`](Self::split_at_mut).
+        ///
         /// ```
         /// use resident::{Device, SmartArray, ndarray::{Array2, s}};
         ///

@@ -324,7 +324,7 @@ fn layout_of<T: Element, D: Dimension>(interface: &CudaArrayInterface) -> Result
             operation: String::from("from_cuda_array_interface"),
             expected: format!("{} axes", D::NDIM.unwrap_or_default()),
             seen: format!("{shape:?}"),
-            instead: "name a type with as many axes, or `IxDyn`",
+            instead: "name a type with as many axes, or `IxDyn`".into(),
         });
     }
     let mut dim = D::zeros(shape.len());

@@ -142,7 +142,8 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
                 operation: format!("a cudarc slice of {name}"),
                 expected: String::from("at least one byte"),
                 seen: shape,
-                instead: "leave arrays without elements out: cudarc has no slices without memory",
+                instead: "leave arrays without elements out: cudarc has no slices without memory"
+                    .into(),
             });
         };
         raw.give_away(address, len)

@@ -21,42 +21,50 @@
     reason = "hidden methods of sealed traits name private types"
 )]
 
+use std::convert::Infallible;
+
 use ndarray::Dimension;
 
 use self::bound::{BoundArgument, BoundArray};
 use super::arity::for_each_arity;
-use super::signature::{Flat, In, InOut, Out, Parameter, Signature};
+use super::signature::{Flat, In, InOut, Out, Signature};
 use crate::array::{AnyView, AnyViewMut, WithDimension};
 use crate::element::Element;
+use resident_backend::grid::Grid;
 
 pub(super) mod bound;
 pub(super) mod unpack;
 
 /// `Self` may be passed for parameter `P`: `&` of an array or view for [`In`], `&mut` for [`InOut`]
-/// and [`Out`], a scalar or a reference to one for a scalar. [`Parameter`] has a table. Sealed.
+/// and [`Out`], a scalar or a reference to one for a scalar. [`Parameter`](crate::Parameter) has a
+/// table. Sealed.
 #[diagnostic::on_unimplemented(
     message = "a kernel's `{P}` cannot be given `{Self}`",
-    label = "wrong kind of argument",
-    note = "`In` takes `&` of an array or view, `InOut` and `Out` take `&mut`; elements and \
-            dimensions must be those of the parameter",
-    note = "an array in an `Arc`, a `Box` or the guard of a lock is passed as `&*x` or `&mut *x`",
-    note = "a scalar parameter takes a value of its type, or `&` of one",
-    note = "adopt an ndarray array with `SmartArray::from(array)`; copy into an existing one with \
-            `a.host_overwrite()?.assign(&x)`"
+    note = "`In` takes `&`, and `InOut` and `Out` take `&mut`, of an array or view of this library \
+            with the parameter's elements and axes (`&*x` of an `Arc`, a `Box` or a lock's guard): \
+            `ops::cast` converts elements, and `SmartArray::from(array)` adopts an ndarray array; \
+            a scalar takes a value of its type: `1.0`, not `1`, for an `f32`"
 )]
-pub trait Argument<P> {
+pub trait Argument<P>: Bind<P> {}
+
+// Errors of the implementations of `Bind` become those of `Argument`, without a list of types.
+#[diagnostic::do_not_recommend]
+impl<P, A: Bind<P>> Argument<P> for A {}
+
+/// What an [`Argument`] does.
+pub trait Bind<P> {
     #[doc(hidden)]
     fn bind(&self) -> BoundArgument<'_>;
 }
 
-impl<E: Element> Argument<E> for E {
+impl<E: Element> Bind<E> for E {
     #[inline]
     fn bind(&self) -> BoundArgument<'_> {
         BoundArgument::scalar(self)
     }
 }
 
-impl<E: Element> Argument<E> for &E {
+impl<E: Element> Bind<E> for &E {
     #[inline]
     fn bind(&self) -> BoundArgument<'_> {
         BoundArgument::scalar(*self)
@@ -65,7 +73,7 @@ impl<E: Element> Argument<E> for &E {
 
 macro_rules! array_argument {
     ($parameter:ident, $borrow:ty, $any_view:ident) => {
-        impl<T: Element, A: $any_view<T>> Argument<$parameter<T, Flat>> for $borrow {
+        impl<T: Element, A: $any_view<T>> Bind<$parameter<T, Flat>> for $borrow {
             #[inline]
             fn bind(&self) -> BoundArgument<'_> {
                 let access = $parameter::<T, Flat>::ACCESS;
@@ -73,8 +81,8 @@ macro_rules! array_argument {
             }
         }
 
-        impl<T: Element, D: Dimension, A: WithDimension<T, D> + $any_view<T>>
-            Argument<$parameter<T, D>> for $borrow
+        impl<T: Element, D: Dimension, A: WithDimension<T, D> + $any_view<T>> Bind<$parameter<T, D>>
+            for $borrow
         {
             #[inline]
             fn bind(&self) -> BoundArgument<'_> {
@@ -114,9 +122,8 @@ array_argument!(Out, &mut A, AnyViewMut);
 /// ```
 #[diagnostic::on_unimplemented(
     message = "a kernel with the signature `{S}` cannot be launched with `{Self}`",
-    label = "not one argument for each parameter",
-    note = "pass a tuple with one argument for each parameter, in order: `(2.0, &x, &mut y)`; a \
-            tuple of one takes a comma: `(&mut x,)`"
+    label = "after the grid comes a tuple with one argument for each parameter: `(2.0, &mut y)`, \
+             or `(&mut y,)` of one"
 )]
 pub trait Arguments<S: Signature> {
     /// Calls `serve` with the bound arguments in order. The bound arguments stay in this stack
@@ -125,13 +132,52 @@ pub trait Arguments<S: Signature> {
     fn with_bound<R>(&self, serve: impl FnOnce(&[BoundArgument<'_>]) -> R) -> R;
 }
 
+// One implementation for all types, and bounds in two steps, so that rustc lists no tuples: it
+// names the argument that does not fit its parameter, else that there is not one for each.
+impl<S: Signature, A: OneForEach<S> + BindAll<A::Parameters>> Arguments<S> for A {
+    #[inline]
+    fn with_bound<R>(&self, serve: impl FnOnce(&[BoundArgument<'_>]) -> R) -> R {
+        self.bind_all(serve)
+    }
+}
+
+/// A tuple of as many arguments as the signature `S` has parameters.
+#[diagnostic::on_unimplemented(
+    message = "a kernel with the signature `{S}` cannot be launched with `{Self}`",
+    label = "after the grid comes a tuple with one argument for each parameter: `(2.0, &mut y)`, \
+             or `(&mut y,)` of one"
+)]
+pub trait OneForEach<S> {
+    /// The signature, if there is one.
+    type Parameters;
+}
+
+/// A tuple of an [`Argument`] for each of the parameters `P`.
+pub trait BindAll<P> {
+    #[doc(hidden)]
+    fn bind_all<R>(&self, serve: impl FnOnce(&[BoundArgument<'_>]) -> R) -> R;
+}
+
+/// Where there is not one argument for each parameter, `P` is unknown, and rustc would report that
+/// too if no type, or only one, could be meant.
+impl<A> BindAll<Infallible> for A {
+    fn bind_all<R>(&self, serve: impl FnOnce(&[BoundArgument<'_>]) -> R) -> R {
+        serve(&[])
+    }
+}
+
 macro_rules! arguments {
     ($($parameter:ident $argument:ident $index:tt),+) => {
-        impl<$($parameter: Parameter, $argument: Argument<$parameter>),+>
-            Arguments<($($parameter,)+)> for ($($argument,)+)
+        #[diagnostic::do_not_recommend]
+        impl<$($parameter, $argument),+> OneForEach<($($parameter,)+)> for ($($argument,)+) {
+            type Parameters = ($($parameter,)+);
+        }
+
+        impl<$($parameter, $argument: Argument<$parameter>),+>
+            BindAll<($($parameter,)+)> for ($($argument,)+)
         {
             #[inline]
-            fn with_bound<R>(&self, serve: impl FnOnce(&[BoundArgument<'_>]) -> R) -> R {
+            fn bind_all<R>(&self, serve: impl FnOnce(&[BoundArgument<'_>]) -> R) -> R {
                 serve(&[$(self.$index.bind()),+])
             }
         }
@@ -139,3 +185,24 @@ macro_rules! arguments {
 }
 
 for_each_arity!(arguments);
+
+/// What a launch takes as its grid: a [`Grid`], and what converts into one, such as a number of
+/// threads.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a grid",
+    note = "the grid comes before the tuple of arguments, and behind the stream of `launch_on`: \
+            `launch(Grid::cover(n), (&x, &mut y))`; numbers of threads are grids too: `n`, \
+            `(rows, columns)`"
+)]
+pub trait IntoGrid {
+    /// The grid.
+    fn into_grid(self) -> Grid;
+}
+
+#[diagnostic::do_not_recommend]
+impl<G: Into<Grid>> IntoGrid for G {
+    #[inline]
+    fn into_grid(self) -> Grid {
+        self.into()
+    }
+}

@@ -39,7 +39,7 @@ pub(super) fn compress<T: Arithmetic>(
     mask: &impl AnyView<u8>,
 ) -> Result<SmartArray<T, Ix1>> {
     let (mut a, mut mask) = (Operand::of(a).reinterpreted::<T::Word>(), Operand::of(mask));
-    call.expect_shape(a.axes().shape(), mask.axes().shape(), &mask)?;
+    call.expect_shape("mask", &mask, a.axes().shape(), "the shape of the array")?;
     let mut count = SmartArray::<u64, Ix1>::uninit_at(1, call.site);
     reduce::whole::<u8, u64>(call, Reduction::CountNonzero, &mask, &mut count)?;
     let count = count.get_at(0, call.site)? as usize;
@@ -130,7 +130,7 @@ pub(super) fn bincount<I: Index, C: Index>(
 ) -> Result<()> {
     let (mut index, mut counts) = (Operand::of(index), OperandMut::of(counts));
     let len = counts.axes().len();
-    call.expect_shape(&[len], counts.axes().shape(), &counts)?;
+    call.expect_result("counts", &counts, &[len], "one axis")?;
     call.expect_end(&index)?;
     if index.axes().len() > 0 {
         indexed::expect_within(call, &index, len, &counts)?;

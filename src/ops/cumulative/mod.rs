@@ -35,7 +35,7 @@ pub(super) fn whole<T: Number>(
     let (a, mut out) = (Operand::of(a), OperandMut::of(out));
     let len = a.axes().len();
     if *out.axes().shape() != [len] {
-        call.expect_shape(a.axes().shape(), out.axes().shape(), &out)?;
+        call.expect_result("out", &out, a.axes().shape(), "the shape of `a`")?;
     }
     call.expect_end(&a)?;
     if len == 0 {
@@ -71,7 +71,7 @@ pub(super) fn along<T: Number>(
 ) -> Result<()> {
     let (mut a, mut out) = (Operand::of(a), OperandMut::of(out));
     expect_axis(call, &a, axis)?;
-    call.expect_shape(a.axes().shape(), out.axes().shape(), &out)?;
+    call.expect_result("out", &out, a.axes().shape(), "the shape of `a`")?;
     call.expect_end(&a)?;
     if a.axes().len() == 0 {
         return Ok(());

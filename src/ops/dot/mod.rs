@@ -29,7 +29,7 @@ pub(super) fn dot<T: Scalar>(
 ) -> Result<()> {
     let (mut a, mut b, mut out) = (Operand::of(a), Operand::of(b), OperandMut::of(out));
     expect_one(call, &out)?;
-    call.expect_shape(a.axes().shape(), b.axes().shape(), &b)?;
+    call.expect_shape("b", &b, a.axes().shape(), "the shape of `a`")?;
     call.expect_end(&a)?;
     call.expect_end(&b)?;
     if a.axes().len() == 0 {

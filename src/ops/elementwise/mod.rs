@@ -110,7 +110,7 @@ pub(super) fn scaled_add<T: Arithmetic>(
     y: &mut impl AnyViewMut<T>,
 ) -> Result<()> {
     let (mut x, mut y) = (Operand::of(x), OperandMut::of(y));
-    call.fit(&mut x, &y)?;
+    call.fit("x", &mut x, &y)?;
     align::in_any_order([y.axes_mut(), x.axes_mut()]);
     let kernel = scaled_kernel::<T>(y.axes().shape().len());
     call.launch(kernel, call::cover(y.axes().len()), (alpha, &x, &mut y))
@@ -171,7 +171,7 @@ pub(super) fn clamp<T: Ordered>(
     out: &mut impl AnyViewMut<T>,
 ) -> Result<()> {
     let (mut a, mut out) = (Operand::of(a), OperandMut::of(out));
-    call.fit(&mut a, &out)?;
+    call.fit("a", &mut a, &out)?;
     align::in_any_order([out.axes_mut(), a.axes_mut()]);
     let kernel = clamp_kernel::<T>(out.axes().shape().len());
     call.launch(kernel, call::cover(out.axes().len()), (low, high, &a, &mut out))
@@ -212,9 +212,9 @@ pub(super) fn select<T: Arithmetic>(
     let (a, b, out) = (Operand::of(a), Operand::of(b), OperandMut::of(out));
     let (mut a, mut b) = (a.reinterpreted::<T::Word>(), b.reinterpreted::<T::Word>());
     let mut out = out.reinterpreted::<T::Word>();
-    call.fit(&mut mask, &out)?;
-    call.fit(&mut a, &out)?;
-    call.fit(&mut b, &out)?;
+    call.fit("mask", &mut mask, &out)?;
+    call.fit("a", &mut a, &out)?;
+    call.fit("b", &mut b, &out)?;
     align::in_any_order([out.axes_mut(), mask.axes_mut(), a.axes_mut(), b.axes_mut()]);
     let kernel = select_kernel::<T::Word>(out.axes().shape().len());
     call.launch_on_some(kernel, call::cover(out.axes().len()), (&mask, &a, &b, &mut out))
@@ -265,7 +265,7 @@ pub(super) fn copy<T: Arithmetic>(
 ) -> Result<()> {
     let (mut a, out) = (Operand::of(a), OperandMut::of(out));
     // Before their types are others, which an error would name.
-    call.fit(&mut a, &out)?;
+    call.fit("a", &mut a, &out)?;
     let (a, mut out) = (a.reinterpreted::<T::Word>(), out.reinterpreted::<T::Word>());
     of_one(
         call,
@@ -292,7 +292,7 @@ pub(super) fn of_one<A: Element, U: Element>(
     body: impl Fn(ArrayViewD<'_, A>, ArrayViewMutD<'_, U>) + Send + Sync + 'static,
 ) -> Result<()> {
     let (mut a, mut out) = (Operand::of(a), OperandMut::of(out));
-    call.fit(&mut a, &out)?;
+    call.fit("a", &mut a, &out)?;
     align::in_any_order([out.axes_mut(), a.axes_mut()]);
     let rank = out.axes().shape().len();
     let kernel = cache::kernel(title, rank, || {

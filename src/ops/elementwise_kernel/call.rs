@@ -9,7 +9,7 @@ use super::source::Form;
 use super::{Elementwise, ElementwiseSignature};
 use crate::array::Axes;
 use crate::device::Stream;
-use crate::error::{Error, ONE_THAT_FITS, Result};
+use crate::error::{Error, Result, fitting};
 use crate::launch::{Arguments, BoundArgument, Rearranged};
 use crate::ops::language::Statements;
 use crate::ops::{align, call};
@@ -97,12 +97,14 @@ impl<S: ElementwiseSignature> Elementwise<S> {
 
     /// Broadcasts the inputs to the shape of the outputs. Returns the number of an output.
     fn give_one_shape(&self, arrays: &mut [Rearranged<'_>], site: CallSite) -> Result<usize> {
-        let declared = S::DECLARED.iter().filter(|one| one.how != super::Use::Scalar);
-        let are_outputs: SmallVec<[bool; 16]> = declared.map(|one| one.how.is_output()).collect();
+        let named = S::DECLARED.iter().zip(&self.inner.names);
+        let declared = named.filter(|(one, _)| one.how != super::Use::Scalar);
+        let declared = declared.map(|(one, name)| (one.how.is_output(), &**name));
+        let declared: SmallVec<[(bool, &str); 16]> = declared.collect();
         // `statements` has checked that there is one.
-        let first = are_outputs.iter().position(|is_output| *is_output).unwrap_or(0);
+        let first = declared.iter().position(|(is_output, _)| *is_output).unwrap_or(0);
         let output = arrays[first].clone();
-        for (array, is_output) in arrays.iter_mut().zip(are_outputs) {
+        for (array, (is_output, name)) in arrays.iter_mut().zip(declared) {
             let shape = output.axes().shape();
             let fits = if is_output {
                 array.axes().shape() == shape
@@ -110,22 +112,29 @@ impl<S: ElementwiseSignature> Elementwise<S> {
                 array.axes_mut().broadcast(shape)
             };
             if !fits {
-                let other = if is_output {
-                    "an output of the shape of"
+                let (how, instead) = if is_output {
+                    ("have the shape of the first output,", fitting::to_result(shape))
                 } else {
-                    "an input that broadcasts to"
+                    ("broadcast to", fitting::to_broadcast(array.axes().shape(), shape))
                 };
-                return Err(self.no_fit(format!("{other} {output}"), array, site));
+                let expected = format!("`{name}` to {how} {output}");
+                return Err(self.no_fit(expected, array, instead, site));
             }
         }
         Ok(first)
     }
 
     #[cold]
-    fn no_fit(&self, expected: String, array: &Rearranged<'_>, site: CallSite) -> Error {
+    fn no_fit(
+        &self,
+        expected: String,
+        array: &Rearranged<'_>,
+        instead: String,
+        site: CallSite,
+    ) -> Error {
         let operation = format!("elementwise operation {}", quoted(self.name()));
-        let seen = array.to_string();
-        Error::Shape { operation, expected, seen, instead: ONE_THAT_FITS, call: site.into() }
+        let (seen, instead) = (array.to_string(), instead.into());
+        Error::Shape { operation, expected, seen, instead, call: site.into() }
     }
 }
 

@@ -17,7 +17,7 @@ use super::call::{self, Call};
 use super::outcome;
 use super::source;
 use crate::array::{AnyView, AnyViewMut, Axes, Operand, OperandMut, SmartArray};
-use crate::error::Result;
+use crate::error::{Result, fitting};
 use crate::launch::{In, InOut, Kernel, Out};
 use resident_backend::GpuSource;
 
@@ -42,7 +42,7 @@ pub(super) fn gather<T: Arithmetic>(
     let (mut a, mut out) =
         (Operand::of(a).reinterpreted::<T::Word>(), OperandMut::of(out).reinterpreted::<T::Word>());
     let mut index = Operand::of(index);
-    call.expect_shape(index.axes().shape(), out.axes().shape(), &out)?;
+    call.expect_result("out", &out, index.axes().shape(), "the shape of `index`")?;
     call.expect_end(&index)?;
     if out.axes().len() == 0 {
         return Ok(());
@@ -74,7 +74,7 @@ pub(super) fn scatter<T: Arithmetic>(
     let (mut a, mut out) =
         (Operand::of(a).reinterpreted::<T::Word>(), OperandMut::of(out).reinterpreted::<T::Word>());
     let mut index = Operand::of(index);
-    call.fit_shape(&mut a, index.axes().shape(), &index)?;
+    call.fit_shape("a", &mut a, index.axes().shape(), &index)?;
     call.expect_end(&index)?;
     if index.axes().len() == 0 {
         return Ok(());
@@ -132,7 +132,8 @@ pub(super) fn expect_within<I: Index>(
     let Some(number) = first_beyond(call, &line, len as u64)? else { return Ok(()) };
     let bad = element_at(call, index, number)?.to_u64();
     let seen = format!("{bad}, the index at {number} of {index}, in {array}");
-    Err(call.shape(format!("indices below {len}"), seen))
+    let expected = format!("indices below {len}, the length of the array,");
+    Err(call.shape(expected, seen, fitting::out_of_range(bad, len)))
 }
 
 /// The number of the first index that is not below `len`.

@@ -11,7 +11,7 @@ use super::call::{self, Call, stream_where_newest};
 use super::elementwise;
 use crate::array::{AnyView, Operand, OperandMut, SmartArray};
 use crate::device::Stream;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, fitting};
 
 /// Along which axis arrays are joined.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -76,19 +76,22 @@ fn joined_shape<T: Arithmetic>(
     operands: &[Operand<'_, T>],
 ) -> Result<SmallVec<[usize; 6]>> {
     let Some(first) = operands.first() else {
-        return Err(call.shape(String::from("at least one array"), String::from("none")));
+        let instead = "pass the arrays as a slice of views: `&[a.view(), b.view()]`";
+        return Err(call.shape(String::from("at least one array"), "none", instead));
     };
     let mut shape: SmallVec<[usize; 6]> = SmallVec::from_slice(first.axes().shape());
     let axis = join.axis().0;
     if let Join::New(_) = join {
         if axis > shape.len() {
             let expected = format!("an axis up to Axis({})", shape.len());
-            return Err(call.shape(expected, format!("Axis({axis}) for {first}")));
+            let instead = "pass the place of the new axis among those of the arrays";
+            return Err(call.shape(expected, format!("Axis({axis}) for {first}"), instead));
         }
         shape.insert(axis, 0);
     }
     if axis >= shape.len() {
-        return Err(call.shape(format!("arrays with Axis({axis})"), first.to_string()));
+        let instead = "pass an axis that they have, or make one: `ops::stack`";
+        return Err(call.shape(format!("arrays with Axis({axis})"), first, instead));
     }
     shape[axis] = 0;
     for (position, operand) in operands.iter().enumerate() {
@@ -125,5 +128,12 @@ fn no_fit<T: Arithmetic>(
         Join::New(_) => String::new(),
     };
     let expected = format!("arrays of the shape of array 0, {first}{but}");
-    call.shape(expected, format!("array {position}, {operand}"))
+    let mut wanted = SmallVec::<[usize; 6]>::from_slice(first.axes().shape());
+    if let (Join::Own(Axis(axis)), own) = (join, operand.axes().shape())
+        && own.len() == wanted.len()
+    {
+        wanted[axis] = own[axis];
+    }
+    let instead = fitting::to_shape(operand.axes().shape(), &wanted);
+    call.shape(expected, format!("array {position}, {operand}"), instead)
 }

@@ -59,6 +59,7 @@ impl<'t> Parser<'t> {
         let mut value = self.unary()?;
         loop {
             let token = self.peek();
+            self.refuse_power(&value)?;
             let Some((operator, own)) = operator_of(token).filter(|(_, own)| *own >= rank) else {
                 return Ok(value);
             };
@@ -70,10 +71,45 @@ impl<'t> Parser<'t> {
         }
     }
 
+    /// Refuses Python's operator for powers.
+    fn refuse_power(&self, base: &Value) -> Result<(), Fault> {
+        let (token, exponent) = (self.peek(), self.peek_at(1));
+        if !token.is("**") {
+            return Ok(());
+        }
+        let (x, n) = (base.shown(), if exponent.is_operand() { exponent.seen } else { ".." });
+        let square = if n == "2" { format!(" or `{x} * {x}`") } else { String::new() };
+        Err(token.fault(format!("there is no operator for powers; write `pow({x}, {n})`{square}")))
+    }
+
+    /// Refuses what would be a method of Rust, of the value before the next token.
+    fn refuse_method(&self, of: &Value) -> Result<(), Fault> {
+        let (token, method) = (self.peek(), self.peek_at(1));
+        let Kind::Word(name) = method.kind else { return Ok(()) };
+        if !token.is(".") {
+            return Ok(());
+        }
+        let argument = self.peek_at(3);
+        let function = functions::instead_of(name).filter(|_| self.peek_at(2).is("("));
+        let advice = match function {
+            Some(function) => {
+                let more = match argument.kind {
+                    Kind::Symbol(")") => String::new(),
+                    _ if argument.is_operand() => format!(", {}", argument.seen),
+                    _ => String::from(", .."),
+                };
+                format!("write `{function}({}{more})`", of.shown())
+            }
+            None => format!("call a function, such as `sqrt({})`", of.shown()),
+        };
+        Err(token.fault(format!("there are no methods and no fields; {advice}")))
+    }
+
     fn unary(&mut self) -> Result<Value, Fault> {
         let token = self.peek();
         let Kind::Symbol(symbol @ ("-" | "+" | "!" | "~")) = token.kind else {
-            return self.primary();
+            let value = self.primary()?;
+            return self.refuse_method(&value).map(|()| value);
         };
         self.take();
         let number = self.peek();
@@ -215,7 +251,7 @@ fn operator_of(token: Token<'_>) -> Option<(&'static str, usize)> {
 /// What to write in place of a token that begins no value.
 fn no_value(token: Token<'_>) -> &'static str {
     match token.kind {
-        Kind::Symbol("*") => {
+        Kind::Symbol("*" | "**") => {
             "there are no pointers here; the name of an array parameter is the value of its element"
         }
         Kind::Symbol("&") => "there are no addresses here; write the name of the variable alone",

@@ -1,5 +1,6 @@
 //! The functions that a text may call. None writes memory, and each has a value for all arguments.
 
+use super::nearest::nearest;
 use super::types::Type;
 use super::value::Value;
 
@@ -93,6 +94,27 @@ pub(super) fn is_of_complex(name: &str) -> bool {
 
 pub(super) fn is_function(name: &str) -> bool {
     of_all(name).is_some() || of_floats(name).is_some()
+}
+
+/// Methods of Rust and functions of Python whose names here are others.
+const OF_OTHERS: [(&str, &str); 10] = [
+    ("powi", "pow"),
+    ("powf", "pow"),
+    ("power", "pow"),
+    ("ln", "log"),
+    ("ln_1p", "log1p"),
+    ("exp_m1", "expm1"),
+    ("mul_add", "fma"),
+    ("is_nan", "isnan"),
+    ("is_infinite", "isinf"),
+    ("is_finite", "isfinite"),
+];
+
+/// The function that is most likely meant by a name.
+pub(super) fn instead_of(name: &str) -> Option<&'static str> {
+    let own = OF_FLOATS.iter().chain(&OF_ALL).map(|(known, _)| *known);
+    let other = OF_OTHERS.into_iter().find(|(other, _)| *other == name);
+    other.map(|(_, own)| own).or_else(|| nearest(name, own))
 }
 
 /// The call of a function; the error says what is wrong with its arguments.

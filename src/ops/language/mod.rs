@@ -9,11 +9,13 @@
 //! | `token`, `number` | words, numbers and symbols, each with its place |
 //! | `types`, `value` | the types of C, their conversions; expressions in CUDA C |
 //! | `names`, `functions` | which names there may be, and which functions there are |
+//! | `nearest` | which name is meant by an unknown one |
 //! | `parser`, `expression`, `statement` | reads a text |
 
 mod expression;
 mod functions;
 mod names;
+mod nearest;
 mod number;
 mod parser;
 mod statement;

@@ -1,6 +1,8 @@
 //! The state of reading a text: its tokens, and the names that can be used.
 
+use super::functions;
 use super::names::{Variable, c_name, fault_of};
+use super::nearest::nearest;
 use super::token::{Fault, Kind, Token, tokens};
 use super::types::Type;
 use super::value::{NESTING_MAX, Value};
@@ -10,6 +12,9 @@ const DEPTH_MAX: usize = 64;
 
 /// Types of one word.
 const TYPES: [&str; 5] = ["bool", "int", "unsigned", "float", "double"];
+
+/// Names of values that are no variables.
+const CONSTANTS: [&str; 5] = ["true", "false", "M_PI", "INFINITY", "NAN"];
 
 /// What a name stands for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -157,10 +162,14 @@ impl<'t> Parser<'t> {
             return format!("a cast has parentheses around the type; write `({name})(..)`");
         }
         if self.peek().is("(") {
-            return format!(
-                "no function of this name can be called; the documentation of \
-                            `ops::Elementwise` lists those that can, and the variables are {names}"
-            );
+            let start = "no function of this name can be called";
+            return match functions::instead_of(name) {
+                Some(function) => format!("{start}; did you mean `{function}`?"),
+                None => format!(
+                    "{start}; the documentation of `ops::Elementwise` lists those that can, and \
+                     the variables are {names}"
+                ),
+            };
         }
         match name {
             "switch" | "goto" | "return" | "case" => {
@@ -172,7 +181,13 @@ impl<'t> Parser<'t> {
                      `unsigned long long`, `unsigned char`, `float` or `double`",
                 )
             }
-            _ => format!("no variable of this name is known here; there are {names}"),
+            _ => {
+                let known = self.names.iter().map(|named| named.name).chain(CONSTANTS);
+                let meant = nearest(name, known);
+                let meant =
+                    meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
+                format!("no variable of this name is known here; there are {names}{meant}")
+            }
         }
     }
 

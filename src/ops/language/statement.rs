@@ -216,7 +216,7 @@ impl<'t> Parser<'t> {
         let mut c = String::new();
         loop {
             let token = self.peek();
-            if token.is("*") || token.is("&") {
+            if ["*", "**", "&"].into_iter().any(|symbol| token.is(symbol)) {
                 return Err(token.fault("there are no pointers and references; write a name"));
             }
             let name = self.new_name()?;
@@ -239,7 +239,7 @@ impl<'t> Parser<'t> {
         let token = self.take();
         let name = match token.kind {
             Kind::Word(name) => name,
-            Kind::Symbol("*") => {
+            Kind::Symbol("*" | "**") => {
                 return Err(token.fault(
                     "there are no pointers here; assign to \
                 the name of an output alone, which is the value of its element",

@@ -40,7 +40,7 @@ const HOSTILE: &[(&str, &str)] = &[
     ("float &p = y; y = 1", "at `&`"),
     ("float p[4] = 0; y = 1", "at `[`"),
     ("y = x->z", "at `->`"),
-    ("y = x.z", "at `.`"),
+    ("y = x.z", "at `.`: there are no methods and no fields; call a function, such as `sqrt(x)`"),
     ("y = (float)(*x)", "at `*`"),
     ("y = (long long)&y", "at `&`"),
     ("y = a ? *x : 1", "at `*`"),

@@ -47,7 +47,7 @@ pub(super) enum Kind<'t> {
 pub(super) struct Token<'t> {
     pub(super) kind: Kind<'t>,
     /// As it stands in the text.
-    seen: &'t str,
+    pub(super) seen: &'t str,
     pub(super) place: Place,
 }
 
@@ -61,16 +61,21 @@ impl Token<'_> {
         Fault::new(self.place, seen, text)
     }
 
+    /// Whether text of a message can show the token: it is a name or a number.
+    pub(super) fn is_operand(&self) -> bool {
+        matches!(self.kind, Kind::Word(_) | Kind::Number(_))
+    }
+
     pub(super) fn is(&self, symbol: &str) -> bool {
         self.kind == Kind::Symbol(symbol_of(symbol).unwrap_or(""))
     }
 }
 
 /// All symbols, the longest first.
-const SYMBOLS: [&str; 44] = [
-    "<<=", ">>=", "++", "--", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "==", "!=", "<=",
-    ">=", "&&", "||", "<<", ">>", "->", "::", "+", "-", "*", "/", "%", "&", "|", "^", "~", "!",
-    "<", ">", "=", "?", ":", ";", ",", "(", ")", "{", "}", ".",
+const SYMBOLS: [&str; 45] = [
+    "<<=", ">>=", "**", "++", "--", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "==", "!=",
+    "<=", ">=", "&&", "||", "<<", ">>", "->", "::", "+", "-", "*", "/", "%", "&", "|", "^", "~",
+    "!", "<", ">", "=", "?", ":", ";", ",", "(", ")", "{", "}", ".",
 ];
 
 fn symbol_of(text: &str) -> Option<&'static str> {

@@ -3,6 +3,7 @@
 
 use super::number::Number;
 use super::types::Type;
+use resident_code::c_declaration::is_identifier;
 
 /// How deep parentheses may be nested in what is written: Clang takes 256.
 pub(super) const NESTING_MAX: usize = 200;
@@ -42,6 +43,12 @@ impl Value {
             Number::F64(value) => format!("{value:?}"),
         };
         Self::plain(c, number.kind())
+    }
+
+    /// The name, if the value is a variable's, for a message.
+    pub(super) fn shown(&self) -> &str {
+        let is_name = |name: &&str| is_identifier(name);
+        self.c.strip_prefix("u_").filter(is_name).unwrap_or("..")
     }
 
     /// `text` around the values, in parentheses.

@@ -12,7 +12,7 @@ use super::call::{self, Call};
 use super::elementwise;
 use super::source;
 use crate::array::{AnyView, AnyViewMut, Operand, OperandMut, SmartArray};
-use crate::error::Result;
+use crate::error::{Error, Result};
 #[cfg(feature = "cublas")]
 use crate::interop;
 use crate::launch::{In, Kernel, Out};
@@ -50,7 +50,8 @@ pub(super) fn matmul<T: Scalar>(
     let shape = out.axes().shape();
     let tiles = shape[0].div_ceil(TILE) * shape[1].div_ceil(TILE);
     let Ok(blocks) = u32::try_from(tiles) else {
-        return Err(call.shape(String::from("a result of fewer tiles"), out.to_string()));
+        let expected = format!("`c` of fewer than 2³² tiles of {TILE} x {TILE} elements");
+        return Err(call.shape(expected, out, "multiply parts of the rows of `a` (`slice`)"));
     };
     let products = a.axes().len().saturating_mul(shape[1]);
     let grid = Grid::new(blocks, BLOCK);
@@ -72,12 +73,9 @@ fn as_tables<T: Scalar>(
         (&[rows, left], &[right, columns]) if left == right => [rows, columns].into(),
         (&[rows, left], &[right]) if left == right => SmallVec::from_slice(&[rows]),
         (&[left], &[right, columns]) if left == right => SmallVec::from_slice(&[columns]),
-        _ => {
-            let expected = "tables of n x k and k x m elements, or a table and a line";
-            return Err(call.shape(expected.to_owned(), format!("{a} and {b}")));
-        }
+        _ => return Err(no_product(call, a, b)),
     };
-    call.expect_shape(&expected, out.axes().shape(), &*out)?;
+    call.expect_result("c", out, &expected, "the rows of `a` by the columns of `b`")?;
     if a.axes().shape().len() == 1 {
         a.axes_mut().insert(0);
         out.axes_mut().insert(0);
@@ -87,6 +85,25 @@ fn as_tables<T: Scalar>(
         out.axes_mut().insert(1);
     }
     Ok(())
+}
+
+/// Operands of which one has not as many rows as the other has columns, or that are no tables.
+#[cold]
+fn no_product<T: Scalar>(call: &Call<'_>, a: &Operand<'_, T>, b: &Operand<'_, T>) -> Error {
+    let (of_a, of_b) = (a.axes().shape(), b.axes().shape());
+    let instead = match (of_a, of_b) {
+        ([_] | [_, _], [_, columns]) if of_a.last() == Some(columns) => "pass `b.t()`",
+        ([columns, _], [rows] | [rows, _]) if columns == rows => "pass `a.t()`",
+        ([_, _], [_] | [_, _]) | ([_], [_, _]) => "pass a part of the longer one (`slice`)",
+        _ => {
+            let expected = String::from("two tables, or a table and a line,");
+            let instead = "`ops::dot` multiplies lines, and `index_axis` takes tables of more axes";
+            return call.shape(expected, format!("{a} and {b}"), instead);
+        }
+    };
+    let (inner, rows) = (of_a[of_a.len() - 1], of_b[0]);
+    let expected = format!("`b` of {inner} rows, since `a`, {a}, has {inner} columns,");
+    call.shape(expected, format!("{rows} rows of {b}"), instead)
 }
 
 fn kernel<T: Scalar>() -> &'static MatmulKernel<T> {

@@ -19,7 +19,7 @@ use crate::array::{
     AnyView, Axes, DeviceArray, DeviceView, DeviceViewMut, Operand, SmartArray, SmartView,
     SmartViewMut,
 };
-use crate::error::Result;
+use crate::error::{Result, fitting};
 
 pub use right_operand::RightOperand;
 
@@ -66,7 +66,8 @@ fn common_shape<T: Arithmetic>(
             (1, len) => *common = len,
             _ => {
                 let expected = String::from("operands that broadcast with each other");
-                return Err(call.shape(expected, format!("{a}, and {b}")));
+                let instead = fitting::to_broadcast(short, long);
+                return Err(call.shape(expected, format!("{a}, and {b}"), instead));
             }
         }
     }

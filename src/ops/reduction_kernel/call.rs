@@ -10,7 +10,7 @@ use super::plan::{Key, LANES};
 use super::{Checked, Partial, Reduction, ReductionInputs};
 use crate::array::{AnyViewMut, Axes, Operand, OperandMut, SmartArray};
 use crate::device::Stream;
-use crate::error::{Error, ONE_THAT_FITS, Result};
+use crate::error::{Error, Result, fitting};
 use crate::launch::{Arguments, BoundArgument, In, Kernel, Out, Rearranged, Signature};
 use crate::ops::arithmetic::Scalar;
 use crate::ops::call::{BRIEF_LEN_MAX, Call, REPEATED_LEN_MAX, cover};
@@ -65,14 +65,16 @@ impl<I: ReductionInputs, R: Scalar> Reduction<I, R> {
             let mut inputs = Inputs { bound, arrays: arrays(bound), is_whole: false };
             let mut shape = self.give_one_shape(&mut inputs.arrays, site)?;
             if axis.0 >= shape.len() {
-                let expected = format!("inputs with {axis:?}");
-                return Err(self.no_fit(expected, format!("the shape {shape:?}"), site));
+                let expected = format!("an axis of the inputs' common shape {shape:?}");
+                let instead = format!("it has {} axes, numbered from 0", shape.len());
+                return Err(self.no_fit(expected, format!("{axis:?}"), instead, site));
             }
             let len = shape.remove(axis.0);
             let results = OperandMut::of(out);
             if results.axes().shape() != &shape[..] {
-                let expected = format!("a result of shape {shape:?}");
-                return Err(self.no_fit(expected, results.to_string(), site));
+                let expected = format!("`out` of shape {shape:?}, the inputs' without {axis:?},");
+                let instead = fitting::to_result(&shape);
+                return Err(self.no_fit(expected, results.to_string(), instead, site));
             }
             if results.axes().len() == 0 {
                 return Ok(());
@@ -117,7 +119,8 @@ impl<I: ReductionInputs, R: Scalar> Reduction<I, R> {
         for array in arrays.iter_mut() {
             if !array.axes_mut().broadcast(&shape) {
                 let expected = format!("inputs that broadcast with each other to {shape:?}");
-                return Err(self.no_fit(expected, array.to_string(), site));
+                let instead = fitting::to_broadcast(array.axes().shape(), &shape);
+                return Err(self.no_fit(expected, array.to_string(), instead, site));
             }
         }
         self.expect_end(arrays, site)?;
@@ -131,16 +134,17 @@ impl<I: ReductionInputs, R: Scalar> Reduction<I, R> {
             Some(array) if arrays.iter().all(is_long) => {
                 let expected =
                     format!("at most {REPEATED_LEN_MAX} elements where all are repeated");
-                Err(self.no_fit(expected, array.to_string(), site))
+                let instead = String::from("pass one of them before it is broadcast, or a part");
+                Err(self.no_fit(expected, array.to_string(), instead, site))
             }
             _ => Ok(()),
         }
     }
 
     #[cold]
-    fn no_fit(&self, expected: String, seen: String, site: CallSite) -> Error {
+    fn no_fit(&self, expected: String, seen: String, instead: String, site: CallSite) -> Error {
         let operation = format!("reduction {}", quoted(self.name()));
-        Error::Shape { operation, expected, seen, instead: ONE_THAT_FITS, call: site.into() }
+        Error::Shape { operation, expected, seen, instead: instead.into(), call: site.into() }
     }
 
     /// Reduces the values of the elements; there are some.

@@ -14,7 +14,7 @@ use super::call::Call;
 use super::parallel::PARALLEL_LEN_MIN;
 use super::source;
 use crate::array::{Axes, Operand, OperandMut, SmartArray};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, fitting};
 
 /// The threads of a block that serves a chunk.
 const BLOCK_THREADS: u32 = 256;
@@ -73,7 +73,8 @@ pub(super) fn row_by_row<A: Scalar, T: Scalar>(
     expect_axis(call, a, axis)?;
     let mut expected: SmallVec<[usize; 6]> = SmallVec::from_slice(a.axes().shape());
     expected.remove(axis.0);
-    call.expect_shape(&expected, out.axes().shape(), &*out)?;
+    let why = format!("the shape of `a` without {axis:?}");
+    call.expect_result("out", out, &expected, &why)?;
     a.axes_mut().move_to_end(axis.0);
     let last = expected.len();
     out.axes_mut().insert(last);
@@ -86,10 +87,18 @@ pub(super) fn expect_axis<A: Scalar>(
     a: &Operand<'_, A>,
     axis: Axis,
 ) -> Result<()> {
-    if axis.0 < a.axes().shape().len() {
+    let count = a.axes().shape().len();
+    if axis.0 < count {
         return Ok(());
     }
-    Err(call.shape(format!("an array with {axis:?}"), a.to_string()))
+    let instead = match count {
+        0 => String::from("a single number has no axis"),
+        1 => String::from("its only axis is Axis(0)"),
+        2 => String::from("its axes are Axis(0) and Axis(1)"),
+        _ => format!("its axes are Axis(0) to Axis({})", count - 1),
+    };
+    let expected = format!("an axis of `a`, {a},");
+    Err(call.shape(expected, format!("{axis:?}"), instead))
 }
 
 /// Refuses a result for a number that has not one element.
@@ -97,11 +106,14 @@ pub(super) fn expect_one<T: Scalar>(call: &Call<'_>, out: &OperandMut<'_, T>) ->
     if out.axes().len() == 1 {
         return Ok(());
     }
-    Err(call.shape(String::from("a result of one element"), out.to_string()))
+    Err(call.shape(String::from("`out` of one element"), out, fitting::to_result(&[1])))
 }
 
-/// Refuses an array without elements.
+/// Refuses an array without elements, which have no smallest and no mean.
 #[cold]
 pub(super) fn no_elements<A: Scalar>(call: &Call<'_>, a: &Operand<'_, A>) -> Error {
-    call.shape(String::from("an array with elements"), a.to_string())
+    let expected = String::from("`a` with at least one element");
+    let of = call.name.trim_end_matches("_axis");
+    let instead = format!("there is no {of} of nothing; check `is_empty()` first");
+    call.shape(expected, a, instead)
 }

@@ -51,7 +51,7 @@ pub(super) fn argsort<T: Number>(
     out: &mut impl AnyViewMut<u64>,
 ) -> Result<()> {
     let (mut a, mut out) = (Operand::of(a), OperandMut::of(out));
-    call.expect_shape(a.axes().shape(), out.axes().shape(), &out)?;
+    call.expect_result("out", &out, a.axes().shape(), "the shape of `a`")?;
     if out.axes().len() == 0 {
         return Ok(());
     }
@@ -103,9 +103,10 @@ pub(super) fn search<T: Number>(
     let (sorted, mut values) = (Operand::of(sorted), Operand::of(values));
     let mut index = OperandMut::of(index);
     if sorted.axes().shape().len() != 1 {
-        return Err(call.shape(String::from("a sorted array of one axis"), sorted.to_string()));
+        let instead = "pass one line of it: `row`, `column` or `index_axis`";
+        return Err(call.shape(String::from("`sorted` of one axis"), &sorted, instead));
     }
-    call.expect_shape(values.axes().shape(), index.axes().shape(), &index)?;
+    call.expect_result("index", &index, values.axes().shape(), "the shape of `values`")?;
     align::in_any_order([index.axes_mut(), values.axes_mut()]);
     let kernel = search_kernel::<T>(index.axes().shape().len());
     call.launch(kernel, call::cover(index.axes().len()), (&sorted, &values, &mut index))

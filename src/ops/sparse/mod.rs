@@ -3,8 +3,6 @@
 pub(super) mod functions;
 mod host;
 
-use std::fmt::Display;
-
 use ndarray::IxDyn;
 
 use self::host::{Rows, line};
@@ -15,7 +13,7 @@ use super::indexed;
 use super::outcome;
 use super::source;
 use crate::array::{AnyView, AnyViewMut, Operand, OperandMut, SmartArray};
-use crate::error::Result;
+use crate::error::{Result, fitting};
 use crate::launch::{In, InOut, Kernel, Out};
 use resident_backend::GpuSource;
 
@@ -48,21 +46,54 @@ impl<'a, I: Index, T: Number> Matrix<'a, I, T> {
 
     /// Checks the shapes, then on the device all indices, for which it waits.
     fn expect_valid(&self, call: &Call<'_>, rows: usize, width: usize) -> Result<()> {
-        let entries = self.columns.axes().len();
-        call.expect_shape(&[rows + 1], self.starts.axes().shape(), &self.starts)?;
-        call.expect_shape(&[entries], self.columns.axes().shape(), &self.columns)?;
-        call.expect_shape(&[entries], self.values.axes().shape(), &self.values)?;
+        let why = format!("where each of {rows} rows starts and the last ends");
+        call.expect_shape("row_starts", &self.starts, &[rows + 1], &why)?;
+        let entries = self.expect_lines(call, rows as u64)?;
         let bad = self.first_bad(call, width as u64)?;
         if bad == u64::MAX {
             return Ok(());
         }
         let place = bad & !(1 << 63);
         if bad == place {
-            let expected = format!("columns below {width}");
-            return self.refuse(call, expected, &self.columns, "the column", place);
+            let expected =
+                format!("`columns` below {width}, as many as the right operand has rows,");
+            let seen = indexed::element_at(call, &self.columns, place)?.to_u64();
+            let instead = fitting::out_of_range(seen, width);
+            let seen = format!("{seen}, the column at {place} of {}", self.columns);
+            return Err(call.shape(expected, seen, instead));
         }
-        let expected = format!("rows that ascend from 0 to {entries}, the number of entries");
-        self.refuse(call, expected, &self.starts, "the start", place)
+        let expected =
+            format!("`row_starts` that ascend from 0 to {entries}, the number of values,");
+        let seen = indexed::element_at(call, &self.starts, place)?.to_u64();
+        let seen = format!("{seen}, the start at {place} of {}", self.starts);
+        let instead = "each start is that before, plus the number of values of that row";
+        Err(call.shape(expected, seen, instead))
+    }
+
+    /// Refuses `columns` and `values` that are not as many, naming the one that is not as many as
+    /// the last row ends with. Returns how many they are.
+    fn expect_lines(&self, call: &Call<'_>, rows: u64) -> Result<usize> {
+        let (columns, values) = (self.columns.axes().shape(), self.values.axes().shape());
+        if let (&[entries], &[others]) = (columns, values)
+            && entries == others
+        {
+            return Ok(entries);
+        }
+        let end = indexed::element_at(call, &self.starts, rows)?.to_u64();
+        let is_right = |shape: &[usize]| *shape == [end as usize];
+        let (name, other, seen) = if is_right(values) || !is_right(columns) {
+            ("columns", "values", self.columns.to_string())
+        } else {
+            ("values", "columns", self.values.to_string())
+        };
+        let also = if is_right(values) || is_right(columns) {
+            format!(", and `{other}` has {end}")
+        } else {
+            String::new()
+        };
+        let expected =
+            format!("`{name}` of {end} elements, since `row_starts` ends with {end}{also},");
+        Err(call.shape(expected, seen, "pass a column and a value for each entry"))
     }
 
     /// What is wrong first, as the kernel says it: `u64::MAX` if nothing is.
@@ -81,19 +112,6 @@ impl<'a, I: Index, T: Number> Matrix<'a, I, T> {
         call.launch(check_kernel::<I>(), grid, (width, starts, columns, to))?;
         bad.get_at(0, call.site)
     }
-
-    #[cold]
-    fn refuse(
-        &self,
-        call: &Call<'_>,
-        expected: String,
-        indices: &Operand<'_, I>,
-        what: impl Display,
-        place: u64,
-    ) -> Result<()> {
-        let seen = indexed::element_at(call, indices, place)?;
-        Err(call.shape(expected, format!("{}, {what} at {place} of {indices}", seen.to_u64())))
-    }
 }
 
 /// `y = A x`.
@@ -105,8 +123,8 @@ pub(super) fn matvec<I: Index, T: Number>(
 ) -> Result<()> {
     let (x, mut y) = (Operand::of(x), OperandMut::of(y));
     let (rows, width) = (y.axes().len(), x.axes().len());
-    call.expect_shape(&[width], x.axes().shape(), &x)?;
-    call.expect_shape(&[rows], y.axes().shape(), &y)?;
+    call.expect_shape("x", &x, &[width], "one axis")?;
+    call.expect_result("y", &y, &[rows], "one axis")?;
     matrix.expect_valid(call, rows, width)?;
     let Matrix { starts, columns, values } = matrix;
     let grid = call::cover(rows * LANES);
@@ -122,9 +140,12 @@ pub(super) fn matmul<I: Index, T: Number>(
 ) -> Result<()> {
     let (b, mut c) = (Operand::of(b), OperandMut::of(c));
     let (&[width, columns], &[rows, _]) = (b.axes().shape(), c.axes().shape()) else {
-        return Err(call.shape(String::from("two tables"), format!("{b} and {c}")));
+        let expected = String::from("two tables `b` and `c`");
+        let instead = "a line is multiplied by `ops::csr_matvec`, or becomes a table by \
+                       `insert_axis(Axis(1))`";
+        return Err(call.shape(expected, format!("{b} and {c}"), instead));
     };
-    call.expect_shape(&[rows, columns], c.axes().shape(), &c)?;
+    call.expect_result("c", &c, &[rows, columns], "with the columns of `b`")?;
     matrix.expect_valid(call, rows, width)?;
     let Matrix { starts, columns, values } = matrix;
     let grid = call::cover(c.axes().len());

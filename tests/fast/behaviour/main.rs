@@ -27,6 +27,7 @@ mod kinds_of_views;
 mod late_failures;
 mod leftovers;
 mod liveness;
+mod mistakes;
 mod numba_defects;
 mod numba_device_array_defects;
 mod order;

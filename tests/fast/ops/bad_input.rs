@@ -24,14 +24,14 @@ fn shapes_that_do_not_fit() -> Result<()> {
     let mut one = SmartArray::<f32, _>::full(1, 5.0);
     let mut two = SmartArray::<f32, _>::full(2, 5.0);
     let mut place = SmartArray::<u64, _>::full(2, 5);
-    refused(ops::add(&a, &b, &mut c), ["broadcasts to \"c\" of shape [3, 4]", "shape [3]"]);
+    refused(ops::add(&a, &b, &mut c), ["`b` to broadcast to \"c\" of shape [3, 4]", "shape [3]"]);
     refused(ops::copy(&a, &mut one), ["shape [1]", "shape [3, 4]"]);
     refused(ops::sum(&a, &mut two), ["one element", "shape [2]"]);
     refused(ops::argmin(&a, &mut place), ["one element", "shape [2]"]);
     refused(ops::sum_axis(&a, Axis(0), &mut one), ["shape [4]", "shape [1]"]);
-    refused(ops::sum_axis(&a, Axis(2), &mut one), ["Axis(2)", "shape [3, 4]"]);
+    refused(ops::sum_axis(&a, Axis(2), &mut one), ["shape [3, 4]", "Axis(2)"]);
     refused(ops::dot(&a, &b, &mut one), ["shape [3, 4]", "shape [3]"]);
-    refused(ops::matmul(&a, &a, &mut c), ["n x k and k x m", "[3, 4]"]);
+    refused(ops::matmul(&a, &a, &mut c), ["`b` of 4 rows", "3 rows of f32[3, 4]"]);
     refused(ops::matmul(&a, &a.t(), &mut c), ["shape [3, 3]", "shape [3, 4]"]);
     refused(ops::cumulative_sum(&a, &mut one), ["shape [3, 4]", "shape [1]"]);
     assert_eq!((c.to_vec()?, one.get(0)?, two.get(1)?), (vec![5.0; 12], 5.0, 5.0));
@@ -45,21 +45,21 @@ fn numbers_of_nothing() -> Result<()> {
     let none = SmartArray::<f32, _>::zeros((3, 0));
     assert_eq!((none.sum()?, none.norm_l2()?, none.dot(&none)?), (0.0, 0.0, 0.0));
     for outcome in [none.min(), none.max(), none.mean()] {
-        refused(outcome.map(drop), ["an array with elements", "shape [3, 0]"]);
+        refused(outcome.map(drop), ["at least one element", "shape [3, 0]"]);
     }
-    refused(none.argmin().map(drop), ["an array with elements", "shape [3, 0]"]);
+    refused(none.argmin().map(drop), ["at least one element", "shape [3, 0]"]);
     let mut sums = SmartArray::<f32, _>::uninit(3);
     ops::sum_axis(&none, Axis(1), &mut sums)?;
     assert_eq!(sums.to_vec()?, [0.0; 3]);
-    refused(ops::min_axis(&none, Axis(1), &mut sums), ["an array with elements", "[3, 0]"]);
-    refused(ops::mean_axis(&none, Axis(1), &mut sums), ["an array with elements", "[3, 0]"]);
+    refused(ops::min_axis(&none, Axis(1), &mut sums), ["at least one element", "[3, 0]"]);
+    refused(ops::mean_axis(&none, Axis(1), &mut sums), ["at least one element", "[3, 0]"]);
     let mut nothing = SmartArray::<f32, _>::uninit(0);
     ops::min_axis(&none, Axis(0), &mut nothing)?;
     // The shape is the array's own, whichever axis is reduced.
     let mut rows = SmartArray::<f32, _>::uninit(3);
-    refused(ops::max_axis(&none.t(), Axis(0), &mut rows), ["an array with elements", "[0, 3]"]);
+    refused(ops::max_axis(&none.t(), Axis(0), &mut rows), ["at least one element", "[0, 3]"]);
     let mut places = SmartArray::<u64, _>::uninit(3);
-    refused(ops::argmax_axis(&none.t(), Axis(0), &mut places), ["elements", "[0, 3]"]);
+    refused(ops::argmax_axis(&none.t(), Axis(0), &mut places), ["one element", "[0, 3]"]);
     Ok(())
 }
 

@@ -103,9 +103,13 @@ fn many_entries_are_multiplied_by_all_cores() -> Result<()> {
 
 /// What is wrong, and words of the message.
 const BAD: [(&[u32], &[u32], &str); 6] = [
-    (&[0, 2, 3], &[0, 3, 1], "expects columns below 3 but got 3, the column at 1"),
+    (
+        &[0, 2, 3],
+        &[0, 3, 1],
+        "expects `columns` below 3, as many as the right operand has rows, but got 3",
+    ),
     (&[0, 2, 3], &[0, 1, u32::MAX], "4294967295, the column at 2"),
-    (&[1, 2, 3], &[0, 1, 1], "rows that ascend from 0 to 3, the number of entries"),
+    (&[1, 2, 3], &[0, 1, 1], "`row_starts` that ascend from 0 to 3, the number of values"),
     (&[0, 3, 2], &[0, 1, 1], "2, the start at 2"),
     (&[0, 4, 3], &[0, 1, 1], "4, the start at 1"),
     (&[0, 2, 4], &[0, 1, 1], "4, the start at 2"),

@@ -15,6 +15,7 @@ mod groups;
 mod half_numbers;
 mod language;
 mod limits;
+mod mistakes;
 mod modules;
 mod progress;
 mod progress_of_blocks;

@@ -430,7 +430,7 @@ fn shapes_that_do_not_fit() -> Result<()> {
     };
     assert_eq!(name, "elementwise operation \"two\"");
     assert!(
-        expected.contains("an input that broadcasts to") && expected.contains("shape [3]"),
+        expected.contains("`x` to broadcast to") && expected.contains("shape [3]"),
         "{expected}"
     );
     assert!(seen.contains("of shape [2, 3]"), "{seen}");
@@ -438,7 +438,7 @@ fn shapes_that_do_not_fit() -> Result<()> {
     let Err(Error::Shape { expected, seen, .. }) = operation.apply((&z, &mut y, &mut wide)) else {
         panic!("accepted")
     };
-    assert!(expected.contains("an output of the shape of"), "{expected}");
+    assert!(expected.contains("`z` to have the shape of the first output"), "{expected}");
     assert!(seen.contains("shape [1, 3]"), "{seen}");
     let never = SmartArray::<f32, _>::uninit(3);
     let unread = operation.apply((&never, &mut y, &mut z));

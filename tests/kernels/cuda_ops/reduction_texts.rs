@@ -185,8 +185,8 @@ fn what_does_not_fit_is_refused() -> Result<()> {
         assert!(expected.contains(words[0]) && seen.contains(words[1]), "{expected} / {seen}");
     };
     refused(products.apply((&x, &y)).map(drop), ["with each other to [2, 3]", "shape [2]"]);
-    refused(products.apply_axis(Axis(2), (&x, &x), &mut out), ["Axis(2)", "shape [2, 3]"]);
-    refused(products.apply_axis(Axis(0), (&x, &x), &mut out), ["result of shape [3]", "shape [2]"]);
+    refused(products.apply_axis(Axis(2), (&x, &x), &mut out), ["shape [2, 3]", "Axis(2)"]);
+    refused(products.apply_axis(Axis(0), (&x, &x), &mut out), ["`out` of shape [3]", "shape [2]"]);
     let many = y.insert_axis(Axis(1));
     let many = many.broadcast((2, 1 << 40))?;
     refused(products.apply((&many, &many)).map(drop), ["at most 17179869184", "1099511627776"]);

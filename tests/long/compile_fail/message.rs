@@ -3,7 +3,8 @@
 /// The message without the lines and columns of files of the library and of Rust, and without what
 /// rustc says after the errors.
 pub(crate) fn portable(message: &str) -> String {
-    const ENDS: [&str; 2] = ["error: aborting", "For more information"];
+    const ENDS: [&str; 3] =
+        ["error: aborting", "Some errors have detailed", "For more information"];
     let mut file = File::Case;
     let mut lines: Vec<String> = Vec::new();
     for line in message.lines().filter(|line| !ENDS.iter().any(|end| line.starts_with(end))) {

@@ -48,8 +48,10 @@ pub(crate) fn load(
     let FoundFunction { module, function, name } = find(context, programs, program)?;
     let compiled_bytes = module.parameter_bytes(&function, &name)?;
     let entry = program.source.entry.as_deref().unwrap_or(&program.kernel);
-    let parameters = signature::check(entry, &program.parameters, compiled_bytes.as_deref())?;
-    parameter_types::check(entry, &program.parameters, module.described.parameters(entry))?;
+    let types = module.described.parameters(entry);
+    let bytes = compiled_bytes.as_deref();
+    let parameters = signature::check(entry, &program.parameters, bytes, types)?;
+    parameter_types::check(entry, &program.parameters, types)?;
     let kernel = GpuKernel::new(&program.kernel, function, Arc::clone(&module), parameters, limits);
     Ok(Arc::new(kernel.map_err(|error| module.load_error(error))?))
 }
@@ -324,7 +326,8 @@ pub fn compile_for(program: &Program, architecture: &str) -> Result<CompiledProg
     let types = DescribedCode::of(code);
     let types = types.parameters(entry);
     let bytes: Vec<usize> = types.iter().map(|one| one.len_bytes()).collect();
-    signature::check(entry, &program.parameters, (!bytes.is_empty()).then_some(&*bytes))?;
+    let compiled_bytes = (!bytes.is_empty()).then_some(&*bytes);
+    signature::check(entry, &program.parameters, compiled_bytes, types)?;
     parameter_types::check(entry, &program.parameters, types)?;
     let attributes = attributes::of(code, name);
     let image = if code.machine_code.is_empty() { &code.ptx } else { &code.machine_code };

@@ -127,7 +127,7 @@ impl<'a> Call<'a> {
             operation: format!("`{}` of {} ranks", self.name, self.comm.world_size()),
             expected: format!("{expected} elements"),
             seen: format!("{seen} in {operand}"),
-            instead: "pass an array or a part with as many",
+            instead: "pass an array or a part with as many".into(),
         })
     }
 
