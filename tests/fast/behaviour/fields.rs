@@ -13,7 +13,7 @@ use support::prelude::*;
 
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Debug, Element)]
-struct Particle {
+pub(crate) struct Particle {
     position: [f32; 3],
     mass: f32,
 }
@@ -38,7 +38,7 @@ struct Meters(f32);
 pub(crate) struct Entry(
     /// Another record.
     pub Particle,
-    #[allow(unused_parens, reason = "a type in parentheses")] pub(crate) ([u8; 4]),
+    pub(crate) [u8; 4],
     PhantomData<BTreeMap<u8, fn(u16, u16) -> u16>>,
     r#Units,
 );

@@ -177,10 +177,11 @@ fn a_table_is_not_searched() -> Result<()> {
         other => panic!("{other:?}"),
     };
     let seen = message(ops::searchsorted(&table, &line, &mut index));
-    let expected = "a sorted array of one axis";
+    let expected = "`sorted` of one axis";
     assert_eq!(seen, ["ops::searchsorted", expected, "\"table\" of shape [2, 3]"]);
     let seen = message(ops::searchsorted(&line, &line, &mut index));
-    assert_eq!(seen, ["ops::searchsorted", "shape [3]", "\"i\" of shape [2]"]);
+    let expected = "`index` of shape [3], the shape of `values`,";
+    assert_eq!(seen, ["ops::searchsorted", expected, "\"i\" of shape [2]"]);
     assert_eq!(index.to_vec()?, [7, 7]);
     Ok(())
 }
