@@ -289,10 +289,10 @@ fn outputs_of_different_shapes_are_refused_before_anything_moves() -> Result<()>
         let mut four = Numbers::uninit(4).named("four");
         let mut five = Numbers::ones(5).named("five");
         let refused = place.launch(&flat, (&x, &mut four, 1.0, &mut five)).unwrap_err();
-        let expected = "requirement: kernel \"flat\" requires \"the outputs of `host_each` have one \
-                        shape (a body of `host` takes others)\", but got \"four\" of shape [4] for \
-                        parameter 1 and \"five\" of shape [5] for parameter 3; nothing was moved; \
-                        pass arguments that fulfil it";
+        let expected = "requirement: kernel \"flat\" requires \"the outputs of `host_each` have \
+                        one shape (a body of `host` takes others)\", but got \"four\" of shape \
+                        [4] for parameter 1 and \"five\" of shape [5] for parameter 3; nothing \
+                        was moved; pass arguments that fulfil it";
         assert!(refused.to_string().starts_with(expected), "{refused}");
         assert!(matches!(refused, Error::Requirement { .. }));
         let mut table = SmartArray::<u32, Ix2>::uninit((2, 2)).named("table");
