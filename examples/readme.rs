@@ -45,7 +45,7 @@ fn the_report_of_the_first_program_has_these_lines() -> Result<()> {
     let (outcome, report) = audit::capture(first_report::main);
     outcome?;
     let report = report.to_string();
-    let (copies, _) = report.split_once("launches: ").expect("there were some");
+    let (copies, _) = report.split_once("memory of ").expect("it was used");
     let shown: Vec<&str> = copies.lines().filter(|line| is_shown(line)).collect();
     assert_eq!(shown.len(), 8, "{report}");
     let printed: Vec<String> = text("README.md").lines().map(words).collect();
