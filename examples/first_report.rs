@@ -18,12 +18,12 @@ pub fn main() -> Result<()> {
     let _here = Device::cpu().enter(); // on a GPU: Device::cuda(0)?.enter()
     let blur = Kernel::<(In<f32, Ix2>, Out<f32, Ix2>)>::new("blur")
         .require("`dst` has the shape of `src`", |_, (src, dst)| src.shape() == dst.shape())
+        .require("the grid covers `dst`", |grid, (_, dst)| grid.covers(dst.shape()))
         .host_each(|(i, j), (src, dst)| {
             let (up, down) = (i.saturating_sub(1), (i + 1).min(src.nrows() - 1));
             *dst = (src[[up, j]] + src[[i, j]] + src[[down, j]]) / 3.0;
         });
-    // SAFETY: a thread writes its element of `dst`, and reads `src` within the same shape. The
-    // grid below covers both.
+    // SAFETY: each thread writes its element of `dst`, and reads `src` within the same shape.
     let blur = unsafe { blur.cuda(CUDA) };
 
     let (sum, report) = audit::capture(|| -> Result<f32> {
@@ -31,10 +31,10 @@ pub fn main() -> Result<()> {
         let mut soft = SmartArray::uninit((1024, 768)).named("soft");
         let mut softer = SmartArray::uninit((1024, 768)).named("softer");
         let grid = Grid::cover_2d((1024, 768), (8, 32));
-        blur.launch(grid, (&photo, &mut soft))?; // uploads `photo`
-        soft.slice_mut(s![500, ..]).host_overwrite()?.fill(0.0); // the host draws a line
-        blur.launch(grid, (&soft, &mut softer))?; // uploads that line
-        Ok(softer.slice(s![.., 99]).host()?.sum()) // downloads a column
+        blur.launch(grid, (&photo, &mut soft))?; // line 34: uploads `photo`
+        soft.slice_mut(s![500, ..]).host_overwrite()?.fill(0.0); // line 35: the host draws
+        blur.launch(grid, (&soft, &mut softer))?; // line 36: uploads that row
+        Ok(softer.slice(s![.., 99]).host()?.sum()) // line 37: downloads a column
     });
     println!("{}\n{report}", sum?);
     Ok(())

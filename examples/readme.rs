@@ -26,6 +26,13 @@ fn the_first_program_is_the_example() {
     let (_, program) = program.split_once("use resident").expect("it uses the library");
     let program = format!("use resident{}", program.replace("pub fn main", "fn main"));
     readme_shows(&format!("```rust\n{program}```"));
+    let file = text("examples/first_report.rs");
+    let numbered = |(index, line): (usize, &str)| {
+        let (_, number) = line.split_once("// line ")?;
+        Some((index + 1, number.split(':').next()?.parse().ok()?))
+    };
+    let numbers: Vec<(usize, usize)> = file.lines().enumerate().filter_map(numbered).collect();
+    assert!(numbers.len() == 4 && numbers.iter().all(|(line, said)| line == said), "{numbers:?}");
 }
 
 /// The lines of sites, and those of copies to devices and to the host.

@@ -162,6 +162,7 @@ pub use device::{
 pub use dlpark;
 pub use element::Element;
 pub use error::{CalledAt, Error, QueuedAt, Result, Shortage};
+pub use half;
 #[cfg(all(feature = "cuda", feature = "dlpack"))]
 pub use interop::CudaArrayInterface;
 #[cfg(feature = "dlpack")]
@@ -174,6 +175,7 @@ pub use launch::{
     Kernel, Out, Parameter, Signature, Variable,
 };
 pub use ndarray;
+pub use num_complex;
 pub use resident_backend::grid::{Extent3, Grid, GridLimits};
 pub use resident_backend::{
     Capacity, DeviceKind, KernelAttributes, MemoryUsage as Memory, PinnedOptions,

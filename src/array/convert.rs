@@ -73,6 +73,22 @@ impl<T: Element> SmartArray<T, Ix1> {
     /// # Ok::<(), resident::Error>(())
     /// ```
     ///
+    /// A mapped file of numbers needs a type that casts the file's bytes:
+    ///
+    /// ```no_run
+    /// use resident::{SmartArray, bytemuck};
+    ///
+    /// struct Samples(Box<[u8]>);                               // or `memmap2::Mmap`
+    ///
+    /// impl AsRef<[f32]> for Samples {
+    ///     fn as_ref(&self) -> &[f32] { bytemuck::cast_slice(&self.0) }
+    /// }
+    ///
+    /// let samples = Samples(std::fs::read("samples")?.into());
+    /// println!("{}", SmartArray::from_owner(samples).sum()?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// A memory map shows what other programs write to its file meanwhile, of which no library can
     /// know: that no other program does is the promise of the map's own `unsafe` constructor.
     #[track_caller]

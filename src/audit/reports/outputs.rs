@@ -173,7 +173,7 @@ fn unknown(part: &str) -> String {
     format!(
         "\"{part}\" is none of `summary`, `json:PATH`, `html:PATH`, `perfetto:PATH`, \
          `every:SECONDS`, `signal:USR1`, `signal:USR2`, `signal:HUP`, `contents`, `{}` and `{}`, \
-         which commas separate: no path has one",
+         separated by commas; a path must not have one",
         device::GPU_TIMES,
         process::NO_ARGUMENTS
     )

@@ -21,6 +21,7 @@ mod sealed {
     label = "expected an array or view of `{T}`, or a number of type `{T}`",
     note = "`ops::cast(&b, &mut c)` converts the elements of an array; `2.0` is a float, and `2` \
             an integer",
+    note = "a `Result` is no operand: `(&a + (&b * 2.0)?)?`",
     note = "adopt an ndarray array with `SmartArray::from(array)`"
 )]
 pub trait RightOperand<T: Element, D: Dimension>: sealed::Sealed {

@@ -211,6 +211,27 @@ impl Grid {
         self.threads
     }
 
+    /// Whether the grid has one thread for each element of this shape, which is in ndarray's order:
+    /// the last axis lies along x. There may be surplus threads along its axes, but none along the
+    /// others. `false` for more than three axes. A requirement of kernels whose threads write one
+    /// element each.
+    ///
+    /// ```
+    /// use resident::Grid;
+    ///
+    /// assert!(Grid::cover_2d((768, 1024), (8, 32)).covers(&[768, 1024]));
+    /// assert!(!Grid::cover_2d((768, 1024), (8, 32)).covers(&[1024, 768]));
+    /// assert!(!Grid::new((4, 2), 256).covers(&[1000]), "two threads for each element");
+    /// ```
+    #[must_use]
+    pub fn covers(&self, shape: &[usize]) -> bool {
+        let mut lens = shape.iter().rev().map(|len| *len as u64);
+        let covers = |threads: u64| lens.next().map_or(threads == 1, |len| threads >= len);
+        shape.len() <= 3
+            && self.shape != GridShape::TooLarge
+            && self.threads_along().into_iter().all(covers)
+    }
+
     /// The dynamic shared memory of each block, in bytes, as set by
     /// [`shared_bytes`](Self::shared_bytes); 0 by default.
     #[must_use]
