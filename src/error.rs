@@ -5,6 +5,7 @@ use std::fmt;
 use std::num::NonZeroU64;
 use std::ops::Deref;
 use std::panic::Location;
+use std::sync::Arc;
 
 use resident_backend::call_site::CallSite;
 
@@ -46,7 +47,7 @@ pub struct Shortage {
     pub free: u64,
     /// Bytes that live arrays of this library take.
     pub in_use: u64,
-    /// The limit on `in_use`, if one is set; `free` is then the memory that the limit leaves.
+    /// The limit that is set, if there is one; `free` is then the memory that the limit leaves.
     pub limit: Option<u64>,
 }
 
@@ -64,6 +65,16 @@ const HOST: &str = "the host";
 /// The device, and how much room it has. Of the host's memory this is not known.
 fn with_room(device: &str, shortage: &Shortage) -> String {
     if device == HOST { device.to_owned() } else { format!("{device}, where {shortage}") }
+}
+
+/// What is in use on a device, and how it can be evicted.
+fn used(in_use_by: Option<&String>) -> String {
+    in_use_by.map_or_else(String::new, |in_use_by| {
+        format!(
+            "; in use: {in_use_by}; drop guards, or make coherent arrays of device arrays \
+             (`SmartArray::from_device`), and they can be evicted"
+        )
+    })
 }
 
 /// Why an element is uninitialised, and what to do: the launch that left it out, if one did.
@@ -235,17 +246,16 @@ pub enum Error {
         call: CalledAt,
     },
     /// A device or the host has too little memory for an array: on a device, even after all copies
-    /// gave way that are not in use and that the host has too. In use are arguments of calls that
-    /// other threads make now, copies with a guard, device arrays, and copies that queued work
-    /// still brings to the host. Use of a part allocates memory for
+    /// gave way that are not in use. In use are arguments of this call and of calls that other
+    /// threads make now, copies with a guard, and device arrays. Use of a part allocates memory for
     /// the whole array: to work on a large array in parts, copy each part to a separate array, by
     /// `part.try_clone()` or `tile.assign(&part)`, and use that array on the device.
     #[non_exhaustive]
     #[error(
-        "out of memory: {array} needs {} bytes on {}; drop arrays that are not needed there; a \
+        "out of memory: {array} needs {} bytes on {}{}; drop arrays that are not needed there; a \
          part takes room for its whole array, so copy it to an array of its own \
          (`part.try_clone()`, `tile.assign(&part)`){call}",
-        .shortage.requested, with_room(device, shortage)
+        .shortage.requested, with_room(device, shortage), used(in_use_by.as_deref())
     )]
     OutOfMemory {
         /// The array.
@@ -254,6 +264,9 @@ pub enum Error {
         device: String,
         /// The bytes.
         shortage: Shortage,
+        /// The largest copies that the device cannot evict: the arrays' names and bytes, what uses
+        /// them (a guard, a call, a device array), and the lines that made the arrays.
+        in_use_by: Option<Arc<String>>,
         /// The call that failed.
         call: CalledAt,
     },
@@ -572,6 +585,7 @@ impl Error {
             array: String::from(array),
             device: String::from(HOST),
             shortage: Shortage { requested, ..Shortage::default() },
+            in_use_by: None,
         }
     }
 

@@ -197,6 +197,8 @@ impl FlowCounter {
 #[derive(Debug, Default)]
 pub(crate) struct TrafficCounter {
     totals: ShortLock<DeviceTotals>,
+    /// The other launches. Written with the lock held.
+    launches: AtomicU64,
     /// The launches whose arguments a launcher would not copy, for which no lock is needed.
     other_launches: AtomicU64,
 }
@@ -229,7 +231,8 @@ impl TrafficCounter {
     pub(crate) fn add_launch(&self, copies: &LaunchedCopies) {
         if copies.launcher.count != 0 {
             let mut totals = self.totals.lock();
-            totals.launches += 1;
+            // The lock excludes other writers.
+            self.launches.store(self.launches.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
             totals.launcher += copies.launcher;
             if copies.before.count != 0 {
                 totals.launched += copies.before;
@@ -244,9 +247,14 @@ impl TrafficCounter {
     }
 
     pub(crate) fn totals(&self) -> DeviceTotals {
-        let mut totals = *self.totals.lock();
-        totals.launches += self.other_launches.load(Ordering::Relaxed);
-        totals
+        let locked = self.totals.lock();
+        DeviceTotals { launches: self.launches(), ..*locked }
+    }
+
+    /// The launches so far.
+    #[inline]
+    pub(crate) fn launches(&self) -> u64 {
+        self.launches.load(Ordering::Relaxed) + self.other_launches.load(Ordering::Relaxed)
     }
 }
 

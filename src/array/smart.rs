@@ -112,8 +112,9 @@ use resident_core::layout::{MemoryOrder, Selection};
 /// # Memory
 ///
 /// The host or a device gets memory for the whole array when any part of it is first used there,
-/// and keeps it until the array drops or [`release_on`](Self::release_on) frees it. The library
-/// also frees copies on a full device, if their contents are valid on the host.
+/// and keeps it until the array drops or [`release_on`](Self::release_on) frees it. A full device
+/// makes room by itself: it frees the copies that were used least recently, and first copies to the
+/// host what only it has ([`Device::set_memory_limit`]).
 ///
 /// Many threads may read the contents at once; if several of them need the same transfer, it is
 /// made once. State changes when a guard is created, so leaking a guard is safe and loses no
@@ -364,8 +365,11 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         let _allowed = audit::allow(Implicit::ALL);
         // Nothing may be queued with this memory behind the acquisition.
         transfer::finish_watches(&self.storage);
-        drop(self.part().gpu_mut_on(Access::ReadWrite, stream, site)?);
-        Ok(transfer::take_memory(&self.storage, stream.device_ref()))
+        // While the guard lives, the copy is not evicted.
+        let guard = self.part().gpu_mut_on(Access::ReadWrite, stream, site)?;
+        let memory = transfer::take_memory(&self.storage, stream.device_ref());
+        drop(guard);
+        Ok(memory)
     }
 
     /// The current stream of the first GPU that has a copy.

@@ -57,8 +57,9 @@ impl Device {
         }
     }
 
-    /// The stream that runs only frees; `None` if the backend cannot make one.
-    fn stream_for_frees(&self) -> Option<Stream> {
+    /// The stream that runs only frees, and what copies contents to the host before its memory is
+    /// freed; `None` if the backend cannot make one.
+    pub(crate) fn stream_for_frees(&self) -> Option<Stream> {
         let core = match self.0.free_stream.get() {
             Some(core) => core,
             None => {

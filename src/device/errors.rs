@@ -24,6 +24,7 @@ pub(crate) fn call_error(
                 in_use: device.memory().in_use,
                 limit: device.backend().memory_limit(),
             },
+            in_use_by: None,
         },
         BackendErrorKind::OutOfHostMemory { requested } => Error::host_full(object, requested),
         _ => backend_error(&device.name(), operation, error),

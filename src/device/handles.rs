@@ -1,8 +1,9 @@
 //! The handles [`Device`] and [`Stream`], and the state that they share. The other files of this
 //! module implement them.
 
+use std::any::Any;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
 use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
@@ -45,12 +46,19 @@ pub(crate) struct DeviceShared {
     /// Uses of this device's memory by streams of other devices.
     pub(super) remote_uses: Mutex<RemoteUses, DeviceLevel>,
     pub(super) deferred_frees: Mutex<Vec<DeferredFree>, DeviceLevel>,
-    /// The stream that frees memory whose last uses are on several streams; made when first needed.
+    /// The stream that frees memory whose last uses are on several streams, and that writes back
+    /// what a full device evicts; made when first needed.
     pub(super) free_stream: OnceLock<Arc<StreamCore>>,
     pub(super) frees_since_reap: AtomicU32,
     pub(super) allocations: Allocations,
     /// See [`Device::is_scarce`].
     pub(super) is_scarce: AtomicBool,
+    /// The limit that the program has set.
+    pub(super) memory_limit: Mutex<Option<u64>>,
+    /// Of `transfer/memory/room.rs`: the arrays whose copies are evicted next.
+    pub(super) eviction_queue: Mutex<Option<Box<dyn Any + Send>>>,
+    /// The uses of copies that are no launches: see [`Device::number_of_use`].
+    pub(super) other_uses: AtomicU64,
     pub(super) traffic: TrafficCounter,
     /// How many handles of this device and of its streams states of arrays have.
     pub(super) held_by_arrays: AtomicUsize,

@@ -24,13 +24,14 @@ impl Device {
     /// assert_eq!(device.memory().in_use, 4000);
     /// drop(array);                                                // does not wait
     /// device.synchronize()?;
-    /// assert_eq!(device.memory().in_use, 0);
+    /// assert_eq!((device.memory().in_use, device.memory().peak), (0, 4000));
     /// # Ok::<(), resident::Error>(())
     /// ```
     #[must_use]
     pub fn memory(&self) -> MemoryUsage {
         self.retry_deferred_frees();
-        self.0.backend.memory()
+        let usage = self.0.backend.memory();
+        MemoryUsage { peak: self.0.memory.peak().max(usage.in_use), ..usage }
     }
 
     /// The memory that the driver reports, in bytes: `cuMemGetInfo` for a GPU; for the embedded
@@ -57,37 +58,29 @@ impl Device {
             .at(call_site())
     }
 
-    /// Limits the bytes that this library has in use on the device
-    /// ([`memory`](Self::memory)`().in_use`); `None` removes the limit. Useful if several programs
-    /// share a GPU.
-    ///
-    /// From now on, an allocation that would bring them above `len_bytes` evicts copies that are
-    /// not in use and that the host has too. If what is left does not fit, it is
-    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory). The call itself frees nothing: copies
-    /// give way, and a GPU's pool of freed memory is returned, when an allocation needs it or by
-    /// [`trim`](Self::trim).
+    /// The limit that the program has set by [`set_memory_limit`](Self::set_memory_limit), in
+    /// bytes; `None` if it has set none. The memory of an emulated device
+    /// ([`Emulation::memory`](crate::Emulation::memory)) is no such limit.
     ///
     /// ```
-    /// use resident::{Device, Emulation, Error, SmartArray};
+    /// use resident::{Device, Emulation};
     ///
-    /// let device = Device::emulated(Emulation::new());
-    /// device.set_memory_limit(Some(1 << 10))?;
-    /// let array = SmartArray::<f64, _>::ones(1000);
-    /// assert!(matches!(array.gpu_on(&device.stream()), Err(Error::OutOfMemory { .. })));
-    /// device.set_memory_limit(None)?;
-    /// drop(array.gpu_on(&device.stream())?);
-    /// # Ok::<(), Error>(())
+    /// let device = Device::emulated(Emulation::new().memory(1 << 20));
+    /// assert_eq!(device.memory_limit(), None);
+    /// device.set_memory_limit(Some(1 << 16))?;
+    /// assert_eq!(device.memory_limit(), Some(1 << 16));
+    /// # Ok::<(), resident::Error>(())
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// None so far, since nothing is freed at once.
-    pub fn set_memory_limit(&self, len_bytes: Option<u64>) -> Result<()> {
-        if len_bytes.is_some() {
-            self.0.is_scarce.store(true, Ordering::Relaxed);
-        }
+    #[must_use]
+    pub fn memory_limit(&self) -> Option<u64> {
+        *self.0.memory_limit.lock()
+    }
+
+    /// Sets the limit on what allocations may take from now on, and returns the one before.
+    pub(crate) fn replace_memory_limit(&self, len_bytes: Option<u64>) -> Option<u64> {
+        let mut limit = self.0.memory_limit.lock();
         self.0.backend.set_memory_limit(len_bytes);
-        Ok(())
+        std::mem::replace(&mut *limit, len_bytes)
     }
 
     /// Returns to the system the memory that is kept for reuse: device memory, and pinned host
@@ -134,8 +127,20 @@ impl Device {
         self.0.allocations.enter(Turn::Alone)
     }
 
+    /// What the last search for room has left for the next one, if no other thread has it.
+    pub(crate) fn take_eviction_queue<Q: Send + 'static>(&self) -> Option<Q> {
+        let queue = self.0.eviction_queue.lock().take()?;
+        queue.downcast().ok().map(|queue| *queue)
+    }
+
+    /// Keeps it for the next search. The caller holds no lock.
+    pub(crate) fn keep_eviction_queue<Q: Send + 'static>(&self, queue: Q) {
+        let before = self.0.eviction_queue.lock().replace(Box::new(queue));
+        drop(before);
+    }
+
     /// Whether copies may have to give way, so that an array must know of each guard whether it
-    /// lives: on GPUs, and on embedded devices with a limit.
+    /// lives: on all devices but [`Device::cpu`] without a limit.
     pub(crate) fn is_scarce(&self) -> bool {
         self.0.is_scarce.load(Ordering::Relaxed)
     }

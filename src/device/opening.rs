@@ -49,8 +49,11 @@ impl Device {
     /// ```
     #[must_use]
     pub fn emulated(emulation: Emulation) -> Self {
-        Self::over(EmbeddedDevice::emulated(emulation))
-            .unwrap_or_else(|error| unreachable!("a fresh device refused a stream: {error}"))
+        let device = Self::over(EmbeddedDevice::emulated(emulation))
+            .unwrap_or_else(|error| unreachable!("a fresh device refused a stream: {error}"));
+        // It may get a limit later, and is not there to be fast.
+        device.0.is_scarce.store(true, Ordering::Relaxed);
+        device
     }
 
     /// Every device that can be used now: NVIDIA's GPUs by number, then AMD's, then the embedded
@@ -80,7 +83,7 @@ impl Device {
         let raw = backend.default_stream().map_err(|error| {
             backend_error(&backend.name(), "creating its default stream", &error)
         })?;
-        let is_scarce = backend.kind() != DeviceKind::Cpu || backend.memory_limit().is_some();
+        let is_scarce = backend.kind() != DeviceKind::Cpu;
         let name: Arc<str> = backend.name().into();
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let shared = DeviceShared {
@@ -98,6 +101,9 @@ impl Device {
             frees_since_reap: AtomicU32::new(0),
             allocations: Allocations::default(),
             is_scarce: AtomicBool::new(is_scarce),
+            memory_limit: Mutex::new(None),
+            eviction_queue: Mutex::new(None),
+            other_uses: AtomicU64::new(0),
             traffic: TrafficCounter::default(),
             held_by_arrays: AtomicUsize::new(0),
         };

@@ -11,7 +11,7 @@ use crate::audit::{self, ArgumentRecord, Cause, Flow, Launched};
 use crate::device::{self, Device, Stream, call_error};
 use crate::error::{Error, Result};
 use crate::storage::{self, HostWrite};
-use crate::transfer::{self, LaunchedArrays, Request};
+use crate::transfer::{self, Acquired, LaunchedArrays, Request};
 use resident_backend::call_site::CallSite;
 use resident_backend::grid::Grid;
 use resident_backend::sync;
@@ -136,17 +136,21 @@ impl<'a> Launch<'a> {
         {
             return Err(self.wrong_device(array, home, String::from("the host")));
         }
-        for array in self.bound_arrays() {
-            let selection = array.selection();
-            transfer::acquire_host(&self.request(array, &selection, Cause::Host))?;
-        }
-        let written = self.bound_arrays().filter(|array| array.access.writes());
+        let selections: SmallVec<[Selection; 4]> =
+            self.bound_arrays().map(BoundArray::selection).collect();
+        let arrays = || self.bound_arrays().zip(&selections);
+        let acquired = arrays()
+            .map(|(array, selection)| {
+                transfer::acquire_host_to_write(&self.request(array, selection, Cause::Host))
+            })
+            .collect::<Result<SmallVec<[Acquired<'_>; 4]>>>()?;
+        let written = arrays().filter(|(array, _)| array.access.writes());
         let _writes: SmallVec<[HostWrite; 4]> = written
-            .map(|array| {
-                let selection = array.selection();
-                transfer::mark_host_written(&self.request(array, &selection, Cause::Launch))
+            .map(|(array, selection)| {
+                transfer::mark_host_written(&self.request(array, selection, Cause::Launch))
             })
             .collect();
+        drop(acquired);
         let mut words = Words::new();
         self.bound.iter().for_each(|bound| bound.pack(&mut words));
         let pointers: SmallVec<[*mut u8; 8]> = self

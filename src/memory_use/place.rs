@@ -57,4 +57,9 @@ impl Place {
     pub(crate) fn of_device(name: Arc<str>, number: u64) -> Self {
         Self { name, number, gauge: Gauge::new(), all: &DEVICES }
     }
+
+    /// The most bytes that were in use.
+    pub(crate) fn peak(&self) -> u64 {
+        self.gauge.peak()
+    }
 }

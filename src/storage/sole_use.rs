@@ -43,6 +43,8 @@ struct SoleUse {
     read: Position,
     /// The number of marks that are not in the state yet.
     marks: u64,
+    /// The number of the last use.
+    last_use: u64,
     key: StreamKey,
     location: Location,
     /// Whether the stream's device is the only holder.
@@ -64,6 +66,7 @@ impl Summarised {
             written_by: none,
             read: none,
             marks: 0,
+            last_use: 0,
             key,
             location,
             may_write: false,
@@ -76,7 +79,9 @@ impl Summarised {
     #[inline(never)]
     fn settle(&mut self, memory_order: &MemoryOrder) {
         let Self { sole, state } = self;
-        let uses = state.device_copy_mut(sole.location).uses.uniform_mut();
+        let copy = state.device_copy_mut(sole.location);
+        copy.last_use = sole.last_use;
+        let uses = copy.uses.uniform_mut();
         debug_assert!(uses.is_some(), "a summary exists only while all elements are used alike");
         if let Some(uses) = uses {
             if sole.has_new_write {
@@ -131,6 +136,7 @@ impl<'a> StateGuard<'a> {
                 written_by: written_by.unwrap_or(Position::START),
                 read: Position::START,
                 marks: 0,
+                last_use: copy.last_use,
                 key,
                 location,
                 may_write: content.is_only_at(location),
@@ -197,8 +203,8 @@ impl SummarisedState {
     }
 
     /// Marks the whole array as used by a launch for which [`acquire`](Self::acquire) pinned it,
-    /// counts the launch, and unpins it. Returns whether the array is an explicit one. If the
-    /// summary has ended meanwhile, returns the lock on the state.
+    /// counts the launch, and unpins it. `number` is that of the use. Returns whether the array is
+    /// an explicit one. If the summary has ended meanwhile, returns the lock on the state.
     #[inline(always)]
     pub(crate) fn mark(
         &self,
@@ -207,6 +213,7 @@ impl SummarisedState {
         stream: StreamId,
         access: Access,
         position: Position,
+        number: u64,
     ) -> Result<bool, StateGuard<'_>> {
         let mut summarised = self.0.lock();
         let sole = &mut summarised.sole;
@@ -221,6 +228,7 @@ impl SummarisedState {
             sole.read = sole.read.max(position);
         }
         sole.marks += 1;
+        sole.last_use = number;
         summarised.state.unpin();
         Ok(summarised.state.is_explicit())
     }

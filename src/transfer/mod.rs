@@ -21,6 +21,7 @@ mod memory;
 mod watch;
 
 pub(crate) use access::acquire::acquire_on;
+pub(crate) use access::acquired::Acquired;
 pub(crate) use access::error::{host_full, lost_update, wrong_device};
 #[cfg(feature = "nccl")]
 pub(crate) use access::guard::close_fallible_guard;
@@ -38,7 +39,9 @@ pub(crate) use contents::pinned_copy::{
     CopyCall, ReadAt, copy_from_pinned, copy_to_pinned, snapshot_to_pinned,
 };
 pub(crate) use contents::snapshot::{Snapshot, SnapshotCall, snapshot};
-pub(crate) use copy::missing::{acquire_host, is_host_at_hand, prefetch_host};
+pub(crate) use copy::missing::{
+    acquire_host, acquire_host_to_write, is_host_at_hand, prefetch_host,
+};
 pub(crate) use memory::allocate::allocate;
 pub(crate) use memory::evict::release_on;
 pub(crate) use memory::mapped::{

@@ -109,6 +109,8 @@ pub struct MemoryUsage {
     /// and mapped arrays, and arrays that are page-locked or lent. It is no memory of the device.
     /// Staging memory is not included.
     pub pinned: u64,
+    /// The most that live arrays took at one time so far.
+    pub peak: u64,
 }
 
 /// Memory that other code allocated, and the object that keeps it. Dropping the object runs the
@@ -159,8 +161,9 @@ pub trait Backend: SourceDevice {
     /// Bytes are in use from `allocate` until `free`. Freed bytes that queued work still uses, or
     /// that are kept for reuse, count as pooled.
     fn memory(&self) -> MemoryUsage;
-    /// From now on, refuses an allocation that would bring the bytes in use above this limit;
-    /// `None` removes it. Existing allocations stay.
+    /// From now on, refuses an allocation that would bring the bytes in use above this limit, and
+    /// keeps no more memory for reuse than the limit leaves; `None` removes it. Existing
+    /// allocations stay.
     fn set_memory_limit(&self, len_bytes: Option<u64>);
     /// The most bytes that can be in use, if that is less than the driver has.
     fn memory_limit(&self) -> Option<u64>;

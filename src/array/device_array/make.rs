@@ -212,7 +212,7 @@ impl<T: Element, D: Dimension> DeviceArray<T, D> {
 /// # From and to arrays of one device
 impl<T: Element, D: Dimension> SmartArray<T, D> {
     /// A coherent array with the contents of a device array, which stay where they are. Copies
-    /// nothing. From now on a full device may evict this copy, if the host has one too.
+    /// nothing. From now on a full device may evict this copy.
     ///
     /// ```
     /// use resident::{Device, DeviceArray, SmartArray, Validity};

@@ -21,7 +21,8 @@ pub enum Cause {
     /// A copy that the program requested explicitly: `assign`, `assign_on`, `get`, `snapshot_on`,
     /// `snapshot_into`, the results of `Kernel::compare`.
     Explicit,
-    /// `release_on`.
+    /// `release_on`, and room on a full device: a copy to the host of what the device is about to
+    /// free, at the line that needed the room.
     Evict,
     /// A state of an array that has a [`Watch`](crate::Watch).
     Watch,

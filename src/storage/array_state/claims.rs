@@ -2,7 +2,7 @@
 //! there: other threads that need them at that location wait for the claim instead of copying them
 //! too. A thread that allocates memory for a copy claims this memory, and the threads that need
 //! other elements there wait for it. The only wait with a claim held is that of an allocation, for
-//! its turn or for queued frees.
+//! its turn, for queued frees, or for copies to the host that precede an eviction.
 
 use super::ArrayState;
 use crate::storage::{StateGuard, Storage};

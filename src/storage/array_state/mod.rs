@@ -83,6 +83,8 @@ pub(crate) struct DeviceCopy {
     /// 0 for no memory.
     address: Address,
     pub(crate) uses: Uses,
+    /// The number of the last use (`Device::number_of_use`).
+    pub(crate) last_use: u64,
     /// The call that made all elements stale, unless there is a log (`stale_log`).
     stale_site: Option<CallSite>,
 }
@@ -297,6 +299,7 @@ impl ArrayState {
             device: Held::new(device.clone()),
             address: Address(0),
             uses: Uses::default(),
+            last_use: 0,
             stale_site: None,
         };
         match Location::slot(self.device_copies.len() + 1) {
@@ -402,6 +405,16 @@ impl ArrayState {
     #[inline]
     pub(crate) fn device_copy_mut(&mut self, location: Location) -> &mut DeviceCopy {
         &mut self.device_copies[location.index() - 1]
+    }
+
+    /// Notes a use of the copy at a location that is no launch. Those of the host's copy have no
+    /// number.
+    #[inline]
+    pub(crate) fn number_use(&mut self, location: Location) {
+        if location != Location::HOST {
+            let copy = self.device_copy_mut(location);
+            copy.last_use = copy.device.number_of_other_use();
+        }
     }
 
     pub(crate) fn uses(&self, location: Location) -> &Uses {

@@ -10,14 +10,15 @@ use resident_core::layout::MemoryOrder;
 use resident_core::ordering::{Mark, StreamKey, UseEnd};
 
 impl ArrayState {
-    /// Records queued work of `stream` on the whole array if only its uses change, and returns the
-    /// stream's key. Otherwise changes nothing and returns `None`.
+    /// Records a launch of `stream` on the whole array if only its uses change, and returns the
+    /// stream's key. `number` is that of the use. Otherwise changes nothing and returns `None`.
     pub(crate) fn record_whole(
         &mut self,
         stream: &Stream,
         location: Location,
         access: Access,
         position: Position,
+        number: u64,
     ) -> Option<StreamKey> {
         let key = self.find_key(stream)?;
         if access.writes() && !self.coherence.uniform()?.is_only_at(location) {
@@ -31,6 +32,7 @@ impl ArrayState {
             Mark::lossless(key, UseEnd::at(position))
         };
         uses.record(access, mark);
+        copy.last_use = number;
         Some(key)
     }
 

@@ -6,70 +6,17 @@
 //! `storage/published.rs`, which takes no lock, and for launches of one stream in
 //! `storage/sole_use.rs`. What is copied if elements are missing, `copy/missing.rs` decides.
 
+use super::acquired::Acquired;
 use super::request::{CopyPlace, Request};
 use crate::device::Stream;
 use crate::error::Result;
-use crate::storage::{ArrayState, StateGuard, Storage};
+use crate::storage::{ArrayState, StateGuard};
 use crate::transfer::copy::missing::{Destination, Missing};
 use resident_backend::{Address, Dependencies, Position};
 use resident_core::Access;
 use resident_core::coherence::Location;
 use resident_core::layout::Selection;
 use resident_core::ordering::{Mark, StreamKey, UseEnd};
-
-/// An array's copy on a device, acquired for a use that is not marked yet.
-#[derive(Debug)]
-#[must_use = "the copy stays where it is while this lives"]
-pub(crate) struct Acquired<'a> {
-    pub(crate) location: Location,
-    /// The address of the whole array's copy. 0 if the array has no bytes.
-    pub(crate) address: Address,
-    /// Whether the access comes after a use on another stream.
-    pub(crate) follows_other: bool,
-    /// The pin, which is kept until the use is marked. An array without bytes needs none.
-    pin: Option<Pin<'a>>,
-}
-
-/// Prevents eviction of an array's device copies while it lives.
-#[derive(Debug)]
-struct Pin<'a>(&'a Storage);
-
-impl Drop for Pin<'_> {
-    fn drop(&mut self) {
-        self.0.lock().unpin();
-    }
-}
-
-impl<'a> Acquired<'a> {
-    const EMPTY: Self =
-        Self { location: Location::HOST, address: Address(0), follows_other: false, pin: None };
-
-    /// Pins the copy. The caller holds the array's lock.
-    #[inline]
-    pub(in crate::transfer) fn pin(
-        storage: &'a Storage,
-        state: &mut ArrayState,
-        CopyPlace { location, address }: CopyPlace,
-    ) -> Self {
-        state.pin();
-        Self { location, address, follows_other: false, pin: Some(Pin(storage)) }
-    }
-
-    /// Passes the pin to the caller, who must unpin the copy. Returns whether there is a pin.
-    #[inline]
-    pub(super) fn into_pin(mut self) -> bool {
-        self.pin.take().map(std::mem::forget).is_some()
-    }
-
-    /// Unpins the copy, because its use is marked. The caller holds the array's lock.
-    #[inline]
-    pub(super) fn unpin(&mut self, state: &mut ArrayState) {
-        if let Some(pin) = self.pin.take() {
-            state.unpin();
-            std::mem::forget(pin);
-        }
-    }
-}
 
 /// Acquires the elements on `stream`'s device. Adds to `depends` the work that wrote the elements
 /// to read and may still fail.
@@ -122,8 +69,9 @@ fn wait_for_uses<'a>(
     if follows_other {
         state.retire_device_uses(location);
     }
-    let acquired = Acquired::pin(request.storage, state, copy);
-    Ok(Acquired { follows_other, ..acquired })
+    let mut acquired = Acquired::pin(request.storage, state, copy);
+    acquired.follows_other = follows_other;
+    Ok(acquired)
 }
 
 /// As [`acquire_on`], if copies, waits or memory are needed.

@@ -2,7 +2,8 @@
 //! drops, its use counts as incomplete, because the library cannot see the work that other code
 //! queues meanwhile.
 
-use super::acquire::{Acquired, acquire_locked};
+use super::acquire::acquire_locked;
+use super::acquired::Acquired;
 #[cfg(feature = "nccl")]
 use super::mark::{Parts, queue_failure_marker};
 use super::mark::{mark_foreign, position_that_fails_with, record_foreign};

@@ -4,7 +4,8 @@
 
 use smallvec::SmallVec;
 
-use super::acquire::{Acquired, acquire_on, whole_on_device};
+use super::acquire::{acquire_on, whole_on_device};
+use super::acquired::Acquired;
 use super::request::Request;
 use crate::audit::{self, Cause, Flow};
 use crate::device::Stream;
@@ -41,6 +42,14 @@ struct LaunchedArray<'a> {
     is_pinned: bool,
     /// Whether the launch comes after a use on another stream.
     follows_other: bool,
+}
+
+/// Where a launch ends, and the number of its use of the arrays (`Device::number_of_use`).
+#[derive(Clone, Copy, Debug)]
+struct LaunchEnd<'s> {
+    stream: &'s Stream,
+    position: Position,
+    number: u64,
 }
 
 /// What marking the arrays of a launch has found.
@@ -142,8 +151,9 @@ impl<'a> LaunchedArrays<'a> {
     ) -> Marked {
         let (mut marked, mut next_part) = (Marked::default(), 0);
         let (mut summarised, mut summarised_bytes) = (0, 0);
+        let end = LaunchEnd { stream, position, number: stream.device_ref().number_of_use() };
         for array in &mut self.list {
-            let state = match array.mark_summarised(stream, position) {
+            let state = match array.mark_summarised(&end) {
                 Ok(len_bytes) => {
                     summarised_bytes += len_bytes;
                     summarised += u64::from(len_bytes != 0);
@@ -152,7 +162,7 @@ impl<'a> LaunchedArrays<'a> {
                 Err(state) => state,
             };
             let is_marked = if array.is_whole {
-                array.mark_uses(state, stream, position, &mut marked)
+                array.mark_uses(state, &end, &mut marked)
             } else {
                 drop(state);
                 false
@@ -168,7 +178,7 @@ impl<'a> LaunchedArrays<'a> {
                 let ((storage, access), (operation, site)) =
                     ((array.storage, array.access), call());
                 let request = Request::new(storage, part, access, cause, operation, site);
-                array.mark(&request, stream, position, &mut marked);
+                array.mark(&request, &end, &mut marked);
             }
             marked.follows_other |= array.follows_other;
         }
@@ -201,15 +211,15 @@ impl<'a> LaunchedArray<'a> {
     #[inline(always)]
     fn mark_summarised(
         &mut self,
-        stream: &Stream,
-        position: Position,
+        &LaunchEnd { stream, position, number }: &LaunchEnd<'_>,
     ) -> std::result::Result<u64, StateGuard<'a>> {
         if !self.is_summarised {
             return Err(self.storage.lock());
         }
         let (storage, order) = (self.storage, self.storage.memory_order());
+        let (published, id) = (&storage.published, stream.id());
         let is_explicit =
-            storage.state.mark(order, &storage.published, stream.id(), self.access, position)?;
+            storage.state.mark(order, published, id, self.access, position, number)?;
         self.is_pinned = false;
         Ok(if is_explicit { 0 } else { order.len_bytes() })
     }
@@ -220,12 +230,11 @@ impl<'a> LaunchedArray<'a> {
     fn mark_uses(
         &mut self,
         mut state: StateGuard<'_>,
-        stream: &Stream,
-        position: Position,
+        &LaunchEnd { stream, position, number }: &LaunchEnd<'_>,
         marked: &mut Marked,
     ) -> bool {
         let Some(location) = state.find_location(stream.device_ref()) else { return false };
-        let Some(key) = state.record_whole(stream, location, self.access, position) else {
+        let Some(key) = state.record_whole(stream, location, self.access, position, number) else {
             return false;
         };
         self.unpin(&mut state);
@@ -245,8 +254,7 @@ impl<'a> LaunchedArray<'a> {
     fn mark(
         &mut self,
         request: &Request<'_>,
-        stream: &Stream,
-        position: Position,
+        &LaunchEnd { stream, position, number }: &LaunchEnd<'_>,
         marked: &mut Marked,
     ) {
         let mut state = self.storage.lock();
@@ -257,6 +265,7 @@ impl<'a> LaunchedArray<'a> {
         marked.add(state.count_argument(memory_order, len_bytes));
         let end = UseEnd::at(position);
         request.record_use_and_effect(&mut state, stream, location, end);
+        state.device_copy_mut(location).last_use = number;
         self.unpin(&mut state);
         marked.needs_event |= state.takes_expected_wait(stream, UseKind::of(self.access));
         marked.is_watched |= state.is_watched();

@@ -3,13 +3,13 @@
 
 use smallvec::SmallVec;
 
-use super::acquire::Acquired;
+use super::acquired::Acquired;
 use super::request::{Regions, Request};
 use crate::device::Stream;
 use crate::error::Result;
 use crate::storage::{ArrayState, HostWrite, UseKind, notify_watchers};
 use crate::transfer::copy::changed_bytes::before_host_write;
-use crate::transfer::copy::missing::acquire_host;
+use crate::transfer::copy::missing::acquire_host_to_write;
 use resident_backend::{Address, Bytes, Dependencies, FailureKind, FillWork, Position};
 use resident_core::Access;
 use resident_core::coherence::Location;
@@ -71,6 +71,7 @@ pub(super) fn record_foreign(
     written_by: Position,
 ) {
     let mark = Mark::foreign(state.assign_key(stream), end, written_by);
+    state.number_use(acquired.location);
     request.record_mark(state, acquired.location, Access::Overwrite, mark);
     request.record_write(state, acquired.location);
     acquired.unpin(state);
@@ -113,7 +114,7 @@ pub(crate) fn write_on_host(request: &Request<'_>) -> Result<HostWrite> {
         return Ok(begin_write(request, &mut state));
     }
     drop(state);
-    acquire_host(request)?;
+    let _acquired = acquire_host_to_write(request)?;
     Ok(mark_host_written(request))
 }
 
@@ -160,6 +161,7 @@ impl Request<'_> {
         end: UseEnd,
     ) {
         let key = state.assign_key(stream);
+        state.number_use(location);
         let mark = match (self.access.writes(), end.position()) {
             (true, Some(position)) => Mark::write(key, position),
             _ => Mark::lossless(key, end),
@@ -186,6 +188,7 @@ impl Request<'_> {
     ) {
         let mark = Mark::lossless(state.assign_key(stream), UseEnd::at(position));
         let extents = self.storage.memory_order().extents();
+        state.number_use(from);
         for region in regions {
             state.record_use(from, extents, Some(region), Access::Read, mark);
         }
@@ -205,6 +208,7 @@ impl Request<'_> {
         if location == state.host_location() {
             state.note_host_memory_write();
         }
+        state.number_use(location);
         for region in regions {
             state.record_use(location, extents, Some(region), Access::Overwrite, mark);
             state.coherence.apply(extents, location, region, Access::Read);

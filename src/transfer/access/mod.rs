@@ -3,6 +3,7 @@
 //! an access, which `launch` takes for the arrays of a launch, and `guard` for other code.
 
 pub(super) mod acquire;
+pub(super) mod acquired;
 pub(super) mod denied;
 pub(super) mod error;
 pub(super) mod guard;

@@ -7,12 +7,13 @@ use super::element::newest_device;
 use crate::device::Stream;
 use crate::error::Result;
 use crate::storage::{HostWrite, StateGuard, Storage, UseKind};
-use crate::transfer::access::acquire::{Acquired, acquire_on};
+use crate::transfer::access::acquire::acquire_on;
+use crate::transfer::access::acquired::Acquired;
 use crate::transfer::access::mark::mark_host_written;
 use crate::transfer::access::request::{Request, StoredView};
 use crate::transfer::copy::between_arrays::ArrayCopy;
 use crate::transfer::copy::job::Boxes;
-use crate::transfer::copy::missing::acquire_host;
+use crate::transfer::copy::missing::{acquire_host, acquire_host_to_write};
 use crate::transfer::copy::plan::can_access;
 use crate::transfer::copy::report::report_after;
 use resident_backend::call_site::CallSite;
@@ -255,7 +256,8 @@ impl Assignment<'_> {
         let (to, from) = (self.to(pair), self.from(&pair.source));
         let Some(stream) = stream else {
             acquire_host(&from)?;
-            return acquire_host(&to);
+            acquired.push(acquire_host_to_write(&to)?);
+            return Ok(());
         };
         from.expect_written_elsewhere(stream.device_ref())?;
         acquired.push(acquire_on(&to, stream, &mut Dependencies::new())?);

@@ -15,7 +15,7 @@ use crate::transfer::access::error::host_full;
 use crate::transfer::access::mark::{mark, mark_host_written};
 use crate::transfer::access::request::Request;
 use crate::transfer::copy::changed_bytes::before_host_write;
-use crate::transfer::copy::missing::acquire_host;
+use crate::transfer::copy::missing::{acquire_host, acquire_host_to_write};
 use crate::transfer::copy::report::run_deferred;
 use resident_backend::call_site::CallSite;
 use resident_backend::sync;
@@ -39,7 +39,7 @@ pub(crate) fn write_element(
         return Ok(());
     }
     let Some(stream) = newest_device_stream(request) else {
-        acquire_host(request)?;
+        let _acquired = acquire_host_to_write(request)?;
         let _write = mark_host_written(request);
         write_on_host(request, &value);
         return Ok(());

@@ -9,7 +9,7 @@ use crate::audit::Direction;
 use crate::device::{Device, Stream};
 use crate::error::{Error, Result};
 use crate::storage::{ArrayState, StaleOrigin, StateGuard, UseKind};
-use crate::transfer::access::acquire::Acquired;
+use crate::transfer::access::acquired::Acquired;
 use crate::transfer::access::mark::mark;
 use crate::transfer::access::request::Request;
 use resident_backend::{

@@ -34,7 +34,7 @@ pub(in crate::transfer) type Boxes = SmallVec<[CopyBox; 1]>;
 
 /// Where a copy reads the elements.
 #[derive(Debug)]
-pub(super) enum ReadFrom {
+pub(in crate::transfer) enum ReadFrom {
     /// In the array's copy at a location.
     Copy(Location),
     /// In staging memory, where the host's elements are packed.
@@ -44,14 +44,26 @@ pub(super) enum ReadFrom {
 /// A copy of elements that are stale at its destination. The caller has a claim on them there,
 /// which it may keep while it makes the copy itself, because the copy waits for nothing.
 #[derive(Debug)]
-pub(super) struct CopyJob<'j> {
-    pub(super) request: &'j Request<'j>,
-    pub(super) stream: &'j Stream,
-    pub(super) from: ReadFrom,
-    pub(super) to: Location,
-    pub(super) regions: &'j Regions,
+pub(in crate::transfer) struct CopyJob<'j> {
+    pub(in crate::transfer) request: &'j Request<'j>,
+    pub(in crate::transfer) stream: &'j Stream,
+    pub(in crate::transfer) from: ReadFrom,
+    pub(in crate::transfer) to: Location,
+    pub(in crate::transfer) regions: &'j Regions,
     /// With `Maker::Caller`, also a copy is declined whose destination something else uses.
-    pub(super) maker: Maker,
+    pub(in crate::transfer) maker: Maker,
+    pub(in crate::transfer) purpose: Purpose,
+}
+
+/// What a copy is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::transfer) enum Purpose {
+    /// The destination needs the elements. If the copy fails, the source still has them.
+    Use,
+    /// The source is freed after the copy, so that the elements are lost if it fails.
+    WriteBack,
+    /// As `WriteBack`, but the source is freed once the copy is complete, and kept if it fails.
+    AwaitedWriteBack,
 }
 
 /// The memories of a copy.
@@ -67,7 +79,11 @@ impl CopyJob<'_> {
     /// Queues the copy after the uses with which it conflicts, or makes it; from then on the
     /// elements count as valid at the destination. Returns whether it did: if the state has changed
     /// since the plan was made, the caller plans again.
-    pub(super) fn run(&self, mut state: StateGuard<'_>, pipeline: &mut Pipeline) -> Result<bool> {
+    pub(in crate::transfer) fn run(
+        &self,
+        mut state: StateGuard<'_>,
+        pipeline: &mut Pipeline,
+    ) -> Result<bool> {
         let Self { request, stream, to, regions, .. } = *self;
         let Some(ends) = self.ends(&state).filter(|ends| !self.is_outdated(&state, ends)) else {
             return Ok(false);
@@ -166,6 +182,7 @@ impl CopyJob<'_> {
 
     fn work(&self, ends: &Ends, depends: Dependencies, between: Option<&Region>) -> Box<CopyWork> {
         let operation = match ends.direction {
+            Direction::ToHost if self.purpose != Purpose::Use => "write-back of",
             Direction::ToDevice => "upload of",
             Direction::ToHost => "download of",
             _ => "copy between devices of",
@@ -177,7 +194,12 @@ impl CopyJob<'_> {
         let (source, destination) = (ends.source.clone(), ends.destination.clone());
         let copy = self.request.copy_work(operation, source, destination, boxes);
         let source_device = ends.peer.as_ref().map(|peer| Arc::clone(peer.backend()) as _);
-        Box::new(CopyWork { source_device, may_read_between: between.is_some(), depends, ..copy })
+        let may_read_between = between.is_some();
+        let loss = match self.purpose {
+            Purpose::WriteBack => FailureKind::Contents,
+            Purpose::Use | Purpose::AwaitedWriteBack => copy.loss,
+        };
+        Box::new(CopyWork { source_device, may_read_between, depends, loss, ..copy })
     }
 
     /// Adds the copy to those of the call, before it is recorded.
@@ -220,7 +242,7 @@ struct CopyTotal {
 
 impl Pipeline {
     /// Keeps the records of failures of work that is queued from now on. Called before each chunk.
-    pub(super) fn inquiry(&mut self) {
+    pub(in crate::transfer) fn inquiry(&mut self) {
         if self.inquiry.is_none() {
             self.inquiry = Some(Inquiry::begin());
             self.begun_ns = audit::listened_ns();
@@ -277,7 +299,7 @@ impl Pipeline {
     }
 
     /// Waits for the oldest chunk in flight. The caller holds no lock and no claim.
-    pub(super) fn wait(&mut self, request: &Request<'_>) -> Result<()> {
+    pub(in crate::transfer) fn wait(&mut self, request: &Request<'_>) -> Result<()> {
         let Some((stream, position)) = self.queued.get(self.waited) else { return Ok(()) };
         self.waited += 1;
         let waited = stream.wait_until(*position, request.site);
@@ -285,12 +307,17 @@ impl Pipeline {
     }
 
     /// Whether a queued chunk has failed already.
-    pub(super) fn has_failed(&self) -> bool {
+    pub(in crate::transfer) fn has_failed(&self) -> bool {
         self.queued.iter().any(|(stream, position)| failure::at(stream.id(), *position).is_some())
     }
 
+    /// Whether no copy was queued.
+    pub(in crate::transfer) fn is_empty(&self) -> bool {
+        self.copied.is_empty()
+    }
+
     /// Adds the copies to the totals and reports them.
-    pub(super) fn close(&self, request: &Request<'_>) {
+    pub(in crate::transfer) fn close(&self, request: &Request<'_>) {
         if !self.copied.is_empty() {
             let mut state = request.storage.lock();
             for CopyTotal { moved, device, stream, stale_since } in &self.copied {
@@ -427,7 +454,11 @@ impl Request<'_> {
 
     /// The lengths of the staging memory of a download: with what lies between the parts if it may
     /// read that too, which shows only once the array is locked, and without.
-    fn staged_bytes(&self, device: &Device, regions: &Regions) -> SmallVec<[u64; 2]> {
+    pub(in crate::transfer) fn staged_bytes(
+        &self,
+        device: &Device,
+        regions: &Regions,
+    ) -> SmallVec<[u64; 2]> {
         let packed_bytes = self.bytes_of(regions);
         let parts = self.same_offsets(regions);
         let has_gaps = parts.len() > 1 || parts.iter().any(|part| !part.axes.is_empty());
@@ -447,7 +478,8 @@ impl Request<'_> {
         let state = self.storage.lock();
         let stream = &self.download_stream(&state, from, regions, asked);
         let (from, to) = (ReadFrom::Copy(from), state.host_location());
-        let job = CopyJob { request: self, stream, from, to, regions, maker };
+        let purpose = Purpose::Use;
+        let job = CopyJob { request: self, stream, from, to, regions, maker, purpose };
         job.run(state, pipeline).map(drop)
     }
 

@@ -8,16 +8,17 @@
 
 use std::sync::Arc;
 
-use super::job::{CopyJob, Pipeline, ReadFrom};
+use super::job::{CopyJob, Pipeline, Purpose, ReadFrom};
 use super::plan::{Batch, Route, RoutedCopies, RoutedPlan, routed};
 use super::report::run_deferred;
 use crate::device::Stream;
 use crate::error::Result;
 use crate::storage::{self, ArrayState, Claim, StateGuard, notify_watchers};
+use crate::transfer::access::acquired::Acquired;
 use crate::transfer::access::request::{
-    AwaitedGuards, Marks, Queued, Request, users_of_other_kinds,
+    AwaitedGuards, CopyPlace, Marks, Queued, Request, users_of_other_kinds,
 };
-use resident_backend::{FailureRecord, Maker, failure, scope};
+use resident_backend::{Address, FailureRecord, Maker, failure, scope};
 use resident_core::Access;
 use resident_core::coherence::{Location, PlannedCopy, Source};
 use resident_core::layout::Selection;
@@ -229,7 +230,8 @@ impl<'r, 's> Missing<'r, 's> {
                     _ => {
                         // The device accesses pinned memory, and that of a peer, itself.
                         let (from, to, maker) = (ReadFrom::Copy(from), location, Maker::Stream);
-                        let job = CopyJob { request, stream, from, to, regions, maker };
+                        let purpose = Purpose::Use;
+                        let job = CopyJob { request, stream, from, to, regions, maker, purpose };
                         job.run(request.storage.lock(), pipeline)?;
                     }
                 },
@@ -266,13 +268,34 @@ impl Request<'_> {
 }
 
 /// Acquires the elements on the host: waits until they are valid there and no conflicting use is
-/// pending.
+/// pending. To overwrite them, call [`acquire_host_to_write`].
 pub(crate) fn acquire_host(request: &Request<'_>) -> Result<()> {
+    debug_assert!(request.access != Access::Overwrite, "an eviction may write them meanwhile");
+    acquire_host_and(request, |_| ()).map(drop)
+}
+
+/// As [`acquire_host`], for a write. If it overwrites, no full device evicts its copy while the
+/// result lives: it would copy to the host what is stale there, which the caller is about to write.
+pub(crate) fn acquire_host_to_write<'a>(request: &Request<'a>) -> Result<Acquired<'a>> {
+    let acquired = acquire_host_and(request, |state| {
+        let place = CopyPlace { location: state.host_location(), address: Address(0) };
+        let is_stale = request.access == Access::Overwrite;
+        is_stale.then(|| Acquired::pin(request.storage, state, place))
+    })?;
+    Ok(acquired.flatten().unwrap_or(Acquired::EMPTY))
+}
+
+/// Acquires the elements on the host, and calls `acquired` with the lock held, unless there are
+/// none.
+fn acquire_host_and<R>(
+    request: &Request<'_>,
+    acquired: impl FnOnce(&mut ArrayState) -> R,
+) -> Result<Option<R>> {
     if request.is_empty() {
-        return Ok(());
+        return Ok(None);
     }
     let mut awaited = AwaitedGuards::default();
-    loop {
+    let acquired = loop {
         let copies = copy_to_host(request, Destination::Host)?;
         let pending = {
             let mut state = request.storage.lock();
@@ -282,7 +305,7 @@ pub(crate) fn acquire_host(request: &Request<'_>) -> Result<()> {
                 if request.access != Access::Overwrite {
                     request.reading().record_access(None);
                 }
-                break;
+                break acquired(&mut state);
             }
             pending
         };
@@ -292,9 +315,9 @@ pub(crate) fn acquire_host(request: &Request<'_>) -> Result<()> {
             notify_watchers();
             return Err(request.late_error(stream, &record));
         }
-    }
+    };
     notify_watchers();
-    Ok(())
+    Ok(Some(acquired))
 }
 
 /// Whether [`acquire_host`] for a read needs neither a copy from a device nor a wait. It may fill

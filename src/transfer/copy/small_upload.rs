@@ -87,6 +87,7 @@ fn queue<'a>(
     let since = all_stale_since(&state, location, request.storage.memory_order());
     let mark = Mark::write(state.assign_key(stream), position);
     let memory_order = request.storage.memory_order();
+    state.number_use(location);
     state.record_use(location, memory_order.extents(), None, Access::Overwrite, mark);
     state.coherence.apply_to_all(location, Access::Read);
     request.storage.publish(&state);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::job::{Boxes, CopyJob, Pipeline, ReadFrom};
+use super::job::{Boxes, CopyJob, Pipeline, Purpose, ReadFrom};
 use crate::device::Stream;
 use crate::error::Result;
 use crate::transfer::access::request::{Regions, Request};
@@ -38,7 +38,8 @@ impl Request<'_> {
     ) -> Result<()> {
         let mut staged: SmallVec<[(Regions, StagedUpload); 4]> = SmallVec::new();
         let mut run = |regions: &Regions, from, maker| {
-            let job = CopyJob { request: self, stream, from, to, regions, maker };
+            let purpose = Purpose::Use;
+            let job = CopyJob { request: self, stream, from, to, regions, maker, purpose };
             job.run(self.storage.lock(), pipeline)
         };
         for regions in chunks {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::evict::give_up_copy;
+use super::in_use::{self, Unused};
 use super::room::with_room;
 use crate::audit::MemoryChange;
 use crate::device::{Device, Stream};
@@ -102,6 +103,7 @@ impl<'a> Request<'a> {
         // Other streams may use the memory only after its allocation.
         let allocated = UseEnd::at(stream.raw().tail());
         let mark = Mark::lossless(state.assign_key(stream), allocated);
+        state.number_use(location);
         let copy = state.device_copy_mut(location);
         copy.set_address(Some(address));
         copy.uses.record(self.storage.memory_order().extents(), None, Access::Overwrite, mark);
@@ -125,7 +127,16 @@ impl<'a> Request<'a> {
         if let BackendErrorKind::OutOfMemory { requested, .. } = error.kind {
             device.array_memory().note_refused(requested);
         }
-        self.call_error(device, "allocating", error)
+        let mut error = self.call_error(device, "allocating", error);
+        if let Error::OutOfMemory { in_use_by, shortage, .. } = &mut error {
+            let unused = if shortage.requested <= shortage.free + shortage.in_use {
+                Unused::CouldNotGiveWay
+            } else {
+                Unused::WouldNotHelp
+            };
+            *in_use_by = in_use::in_use_by(device, unused);
+        }
+        error
     }
 
     /// Memory into which an upload is packed: the device's pinned staging memory, or pageable

@@ -2,6 +2,8 @@
 
 pub(super) mod allocate;
 pub(super) mod evict;
+mod in_use;
+mod limit;
 pub(super) mod mapped;
 pub(super) mod page_lock;
 pub(super) mod poison;

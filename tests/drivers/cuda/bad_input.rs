@@ -215,10 +215,9 @@ fn an_array_larger_than_what_is_free() {
     let kept = SmartArray::from(vec![1_u8; 6 * MIB]);
     kept.prefetch(&stream).expect("enough memory");
     let mut large = SmartArray::from(vec![2_u8; 12 * MIB]).named("picture");
-    // One copy is evicted, since it is also valid on the host; the other copy is newest on the
-    // device, and is kept.
-    let mut newest = SmartArray::<u8, _>::uninit(6 * MIB);
-    drop(newest.gpu_overwrite_on(&stream).expect("enough memory"));
+    // One copy is evicted; the other one has a guard, and is kept.
+    let mut used = SmartArray::<u8, _>::uninit(6 * MIB);
+    let guard = used.gpu_overwrite_on(&stream).expect("enough memory");
     let refused = large.gpu_on(&stream).map(drop);
     let Err(Error::OutOfMemory { shortage, .. }) = &refused else { panic!("{refused:?}") };
     assert_eq!(shortage.requested, 12 << 20);
@@ -235,7 +234,7 @@ fn an_array_larger_than_what_is_free() {
         ],
     );
     assert_eq!(large.host().expect("its contents are unchanged")[12 * MIB - 1], 2);
-    drop(newest);
+    drop(guard);
     drop(large.gpu_mut_on(&stream).expect("there is enough memory now"));
     assert_eq!(large.host().expect("there")[12 * MIB - 1], 2);
     assert_eq!(kept.host().expect("there")[0], 1);

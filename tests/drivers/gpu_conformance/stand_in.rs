@@ -140,10 +140,11 @@ fn many_small_boxes_go_in_one_call() {
     });
 }
 
-/// The pool keeps freed memory, and trimming it would not help here. If each allocation waited for
-/// the device and trimmed the pool, the pool would save nothing.
+/// `set_memory_limit` trims the pool once. Later the pool keeps freed memory, and trimming it would
+/// not help. If each allocation waited for the device and trimmed the pool, the pool would save
+/// nothing.
 #[test]
-fn at_a_limit_no_call_waits_for_the_device() {
+fn at_a_limit_no_allocation_waits_for_the_device() {
     run(test_name!(), |lab| {
         drop(SmartArray::<u8, _>::full(1 << 22, 1).gpu_on(&lab.stream())?);
         lab.device().synchronize()?;
@@ -153,7 +154,7 @@ fn at_a_limit_no_call_waits_for_the_device() {
         let waits = calls
             .iter()
             .filter(|call| ["cuCtxSynchronize", "cuMemPoolTrimTo"].contains(&call.name.as_str()));
-        assert_eq!(waits.count(), 0);
+        assert_eq!(waits.count(), usize::from(!is_poorer()));
         forget_calls(lab)
     });
 }

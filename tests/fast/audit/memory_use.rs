@@ -83,7 +83,7 @@ fn a_refused_allocation_has_the_arrays_that_filled_the_device() -> Result<()> {
     let stream = device.stream();
     let mut kept = bytes(900, "fills it");
     let (outcome, report) = audit::capture(|| {
-        drop(kept.gpu_mut_on(&stream)?);
+        let _guard = kept.gpu_mut_on(&stream)?;
         bytes(400, "too much").prefetch(&stream)
     });
     assert!(matches!(outcome, Err(Error::OutOfMemory { .. })), "{outcome:?}");

@@ -1,4 +1,4 @@
-//! A full device: copies that are also valid on the host are evicted, others are not.
+//! A full device: copies that nothing uses are evicted, others are not.
 
 use support::prelude::*;
 
@@ -39,17 +39,21 @@ fn a_copy_that_the_host_has_too_gives_way_and_comes_back_when_it_is_needed() {
 }
 
 #[test]
-fn what_is_newest_on_the_device_stays_and_the_error_says_so() {
+fn what_guards_use_stays_and_the_error_says_so() {
     let device = small();
     let (mut one, mut two, three) = (ones(), ones(), ones());
-    drop(one.gpu_mut_on(&device.stream()).expect("enough memory"));
-    drop(two.gpu_mut_on(&device.stream()).expect("enough memory"));
+    let first = one.gpu_mut_on(&device.stream()).expect("enough memory");
+    let second = two.gpu_on(&device.stream()).expect("enough memory");
     let refused = three.prefetch(&device.stream()).expect_err("not enough memory");
     assert!(matches!(refused, Error::OutOfMemory { .. }), "{refused}");
     assert!(refused.to_string().contains("4096 bytes"), "{refused}");
-    assert_eq!(one.host().expect("it is there")[5], 1);
-    three.prefetch(&device.stream()).expect("the host has a copy now too, so it can be evicted");
+    drop((first, second));
+    drop(two.gpu_mut_on(&device.stream()).expect("enough memory"));
+    three.prefetch(&device.stream()).expect("the first can be evicted, whose guard is over");
     assert_eq!((here(&one, &device), here(&two, &device)), (Absent, Valid));
+    assert_eq!(device.traffic().to_host.bytes, BYTES);
+    assert_eq!(one.host().expect("it is there")[5], 1);
+    assert_eq!(device.traffic().to_host.bytes, BYTES, "the eviction has copied it");
 }
 
 #[test]

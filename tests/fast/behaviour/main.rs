@@ -44,3 +44,4 @@ mod tracing_events;
 mod views;
 mod views_out_of_guards;
 mod watching;
+mod write_back;

@@ -10,6 +10,7 @@ mod environment;
 #[cfg(feature = "dlpack")]
 mod exchange;
 mod faults;
+mod full_devices;
 mod guards_in_place;
 #[cfg(all(target_os = "linux", feature = "hip"))]
 mod hip;

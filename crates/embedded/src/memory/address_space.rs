@@ -245,7 +245,7 @@ impl AddressSpace {
         MemoryUsage {
             in_use: state.in_use_bytes,
             pooled: state.pooled_bytes + state.draining_bytes,
-            pinned: 0,
+            ..MemoryUsage::default()
         }
     }
 
@@ -262,10 +262,16 @@ impl AddressSpace {
         self.lock().bytes_max()
     }
 
-    /// Limits the bytes in use, including freed memory that queued work still uses (draining), or
-    /// ends the limit. Present allocations stay.
+    /// Limits the bytes in use, of freed memory that queued work still uses (draining), and of
+    /// pooled blocks, or ends the limit. Present allocations stay.
     pub(crate) fn set_limit(&self, limit_bytes: Option<u64>) {
-        self.lock().limit_bytes = limit_bytes;
+        let evicted = {
+            let mut state = self.lock();
+            state.limit_bytes = limit_bytes;
+            state.shrink_pool()
+        };
+        // Blocks must be deallocated with no lock held.
+        drop(evicted);
     }
 
     /// Allocates a pooled block of the same length, else a new one, for which pooled blocks are
@@ -300,9 +306,9 @@ impl AddressSpace {
     pub(crate) fn allocate_managed(&self, len_bytes: u64) -> Result<MappedMemory, BackendError> {
         let evicted = {
             let mut state = self.lock();
-            let evicted = state.make_room(len_bytes)?;
+            state.expect_room(len_bytes)?;
             state.in_use_bytes += len_bytes;
-            evicted
+            state.shrink_pool()
         };
         // Blocks must be deallocated with no lock held.
         drop(evicted);
@@ -473,9 +479,10 @@ impl AddressSpace {
     /// Counts the bytes as in use, and allocates a pooled block for them if there is one.
     fn reserve(&self, len_bytes: u64) -> Result<Option<Address>, BackendError> {
         let mut state = self.lock();
+        state.expect_room(len_bytes)?;
         let pooled = state.take_pooled(len_bytes);
-        let evicted = if pooled.is_some() { Vec::new() } else { state.make_room(len_bytes)? };
         state.in_use_bytes += len_bytes;
+        let evicted = state.shrink_pool();
         let address = pooled.map(|block| {
             // Poison has overwritten it when it was freed.
             if self.poison.is_none() {
@@ -532,21 +539,27 @@ impl AddressSpaceState {
         limit_bytes.saturating_sub(self.in_use_bytes).saturating_sub(self.draining_bytes)
     }
 
-    /// Under a limit, removes blocks from the pool until `len_bytes` fit.
-    fn make_room(&mut self, len_bytes: u64) -> Result<Vec<Arc<Block>>, BackendError> {
-        let mut evicted = Vec::new();
-        let Some(limit_bytes) = self.bytes_max() else { return Ok(evicted) };
-        let free_bytes = self.free_bytes(limit_bytes);
+    /// Fails if `len_bytes` more exceed the limit, even without pooled blocks.
+    fn expect_room(&self, len_bytes: u64) -> Result<(), BackendError> {
+        let free_bytes = self.bytes_max().map_or(u64::MAX, |limit| self.free_bytes(limit));
         if len_bytes > free_bytes {
             return Err(out_of_memory(len_bytes, free_bytes, self.draining_bytes));
         }
-        while len_bytes.saturating_add(self.pooled_bytes) > free_bytes {
+        Ok(())
+    }
+
+    /// Removes blocks from the pool until what is held is within the limit.
+    fn shrink_pool(&mut self) -> Vec<Arc<Block>> {
+        let mut evicted = Vec::new();
+        let Some(limit_bytes) = self.bytes_max() else { return evicted };
+        let pooled_bytes_max = self.free_bytes(limit_bytes);
+        while self.pooled_bytes > pooled_bytes_max {
             match self.take_longest_pooled() {
                 Some(block) => evicted.push(block),
                 None => break,
             }
         }
-        Ok(evicted)
+        evicted
     }
 
     fn insert(&mut self, block: Arc<Block>, host_access: HostAccess) -> Address {
@@ -579,7 +592,10 @@ impl AddressSpaceState {
     }
 
     fn may_pool(&self, len_bytes: u64) -> bool {
-        self.pooled_bytes + len_bytes <= POOLED_BYTES_MAX.max(self.in_use_bytes)
+        let limit_bytes = self.bytes_max().unwrap_or(u64::MAX);
+        let pooled_bytes = self.pooled_bytes + len_bytes;
+        pooled_bytes <= POOLED_BYTES_MAX.max(self.in_use_bytes)
+            && pooled_bytes <= self.free_bytes(limit_bytes)
     }
 
     fn pool(&mut self, block: Arc<Block>) {

@@ -57,7 +57,8 @@ impl Emulation {
     }
 
     /// Limits the device's memory to this many bytes. Arrays in use count, and so does freed memory
-    /// that queued work still uses. An allocation above the limit returns `Error::OutOfMemory`.
+    /// that queued work still uses. An allocation above the limit evicts copies of other arrays; if
+    /// all are in use, it returns `Error::OutOfMemory`.
     pub fn memory(self, len_bytes: u64) -> Self {
         Self { memory_bytes: Some(len_bytes), ..self }
     }

@@ -13,7 +13,7 @@ use resident_backend::{Backend, BackendErrorKind, MemoryUsage};
 use resident_core::Access;
 
 fn usage(in_use: u64, pooled: u64) -> MemoryUsage {
-    MemoryUsage { in_use, pooled, pinned: 0 }
+    MemoryUsage { in_use, pooled, pinned: 0, peak: 0 }
 }
 
 #[test]

@@ -43,6 +43,9 @@ struct Allocations {
     /// Only on devices without pools.
     draining: HashMap<u64, Draining>,
     limit_bytes: Option<u64>,
+    /// What the driver's pool held beyond the bytes in use after the last `trim`, since it
+    /// allocates in large blocks.
+    untrimmed_bytes: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -337,7 +340,22 @@ impl DeviceMemory {
     /// Returns unused memory to the driver.
     pub(crate) fn trim(&self) -> Result<(), BackendError> {
         self.free_all_drained();
-        self.pool.as_ref().map_or(Ok(()), MemoryPool::trim)
+        let Some(pool) = &self.pool else { return Ok(()) };
+        pool.trim()?;
+        let reserved_bytes = pool.reserved_bytes();
+        let mut allocations = self.allocations();
+        allocations.untrimmed_bytes = reserved_bytes.saturating_sub(allocations.in_use_bytes);
+        Ok(())
+    }
+
+    /// Whether the library holds more than the limit, the memory that is kept for reuse included,
+    /// and `trim` may return some.
+    pub(crate) fn holds_too_much(&self) -> bool {
+        let Some(limit_bytes) = self.limit_bytes() else { return false };
+        let pooled_bytes = self.usage().pooled;
+        let allocations = self.allocations();
+        let unused_bytes = pooled_bytes.saturating_sub(allocations.untrimmed_bytes);
+        unused_bytes > 0 && allocations.all_bytes_in_use() + unused_bytes > limit_bytes
     }
 
     pub(crate) fn usage(&self) -> MemoryUsage {
@@ -350,14 +368,14 @@ impl DeviceMemory {
         drop(allocations);
         let pooled =
             self.pool.as_ref().map_or(draining, |pool| pool.reserved_bytes().saturating_sub(own));
-        MemoryUsage { in_use: own + external + managed, pooled, pinned: 0 }
+        MemoryUsage { in_use: own + external + managed, pooled, ..MemoryUsage::default() }
     }
 
     pub(crate) fn limit_bytes(&self) -> Option<u64> {
         self.allocations().limit_bytes
     }
 
-    /// Limits the bytes in use, or ends the limit. Memory in use stays.
+    /// Limits the bytes in use and those kept for reuse, or ends the limit. Memory in use stays.
     pub(crate) fn set_limit(&self, limit_bytes: Option<u64>) {
         self.allocations().limit_bytes = limit_bytes;
     }

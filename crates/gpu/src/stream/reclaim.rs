@@ -7,14 +7,15 @@ use crate::driver::StreamHandle;
 use resident_backend::{Address, BackendError, BackendErrorKind, scope};
 
 /// Allocates memory for use on `stream`. If the device is full, waits for it (including queued
-/// frees), trims the pool, and tries once more.
+/// frees), trims the pool, and tries once more. If the library then holds more than its limit, in
+/// memory kept for reuse, trims the pool too.
 pub(super) fn allocate(
     device: &GpuDeviceState,
     len_bytes: u64,
     stream: StreamHandle,
 ) -> Result<Address, BackendError> {
     let memory = device.memory();
-    memory.allocate(len_bytes, stream).or_else(|error| {
+    let address = memory.allocate(len_bytes, stream).or_else(|error| {
         // If the library's own limit was exceeded, waiting does not help: freed bytes do not count
         // against this limit.
         let is_full = matches!(error.kind, BackendErrorKind::OutOfMemory { .. })
@@ -24,7 +25,12 @@ pub(super) fn allocate(
         }
         trim(device)?;
         memory.allocate(len_bytes, stream)
-    })
+    })?;
+    if memory.holds_too_much() && !scope::is_in_body() {
+        // What cannot be returned now, the next allocation returns.
+        let _refused = trim(device);
+    }
+    Ok(address)
 }
 
 /// Completes the oldest operation in flight on a stream, if the device has finished it: the staging

@@ -44,20 +44,28 @@ pub(crate) fn what_is_kept_is_given_back(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-/// The device has memory for two arrays, and three arrays are read alternately. Copies that are
-/// also valid on the host are evicted; copies that are newest on the device are not.
+/// The device has memory for two arrays, and three arrays are read, then written alternately.
+/// Copies with guards are not evicted.
 pub(crate) fn a_limit_is_kept_and_copies_give_way(lab: &Lab) -> Result<()> {
     let (device, stream) = (lab.device(), lab.stream());
     device.synchronize()?;
     let limit = device.memory().in_use + (2 * MIB + MIB / 2) as u64;
     device.set_memory_limit(Some(limit))?;
-    let outcome = use_in_turn(lab).and_then(|()| {
+    assert_eq!(device.memory_limit(), Some(limit));
+    let outcome = use_in_turn(lab).and_then(|()| write_in_turn(lab)).and_then(|()| {
         let mut newest = [0, 1].map(|value| SmartArray::<u8, _>::full(MIB, value));
         newest.iter_mut().try_for_each(|array| make_newest(array, &stream))?;
-        let refused = SmartArray::<u8, _>::full(MIB, 9).gpu_on(&stream).map(drop);
+        let guards = newest.each_mut().map(|array| array.gpu_mut_on(&stream));
+        assert!(guards.iter().all(Result::is_ok), "both are there");
+        let third = SmartArray::<u8, _>::full(MIB, 9);
+        let refused = third.gpu_on(&stream).map(drop);
         let Err(Error::OutOfMemory { .. }) = &refused else { panic!("{refused:?}") };
         let text = refused.map_or_else(|error| error.to_string(), |()| String::new());
         assert!(text.contains("1048576 bytes") && text.contains(&limit.to_string()), "{text}");
+        drop(guards);
+        drop(third.gpu_on(&stream)?);
+        let memory = device.memory();
+        assert!(memory.in_use + memory.pooled <= limit, "{memory:?} of {limit}");
         newest.iter().zip([0, 1]).try_for_each(|(array, value)| {
             assert_eq!(array.get(MIB - 1)?, value);
             Ok(())
@@ -81,6 +89,23 @@ fn use_in_turn(lab: &Lab) -> Result<()> {
             .zip([0_u8, 1, 2])
             .all(|(array, value)| array.host().is_ok_and(|host| host.iter().all(|x| *x == value)))
     );
+    Ok(())
+}
+
+/// What only the device has is written back.
+fn write_in_turn(lab: &Lab) -> Result<()> {
+    let device = lab.device();
+    let mut arrays = [0, 1, 2].map(|value| SmartArray::<u8, _>::from(vec![value; MIB]));
+    let before = device.traffic().to_host.count;
+    for _ in 0..3 {
+        for array in &mut arrays {
+            make_newest(array, &lab.stream())?;
+        }
+    }
+    assert_eq!(device.traffic().to_host.count - before, 7, "all but the two that are there");
+    for (value, array) in arrays.iter().enumerate() {
+        assert!(array.host()?.iter().all(|element| *element == value as u8));
+    }
     Ok(())
 }
 
