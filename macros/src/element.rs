@@ -68,11 +68,18 @@ impl Record {
                 ));
             }
         };
-        let body = tokens[keyword + 2..].iter().find_map(|token| match token {
-            TokenTree::Group(body) => Some(body),
-            _ => None,
-        });
-        Ok(Self { fields: body.map_or_else(Vec::new, fields), name, is_transparent })
+        let fields = match tokens.get(keyword + 2) {
+            Some(TokenTree::Group(body)) => fields(body),
+            // A bound may have groups too, which are no fields.
+            Some(TokenTree::Ident(_)) => {
+                return Err(format!(
+                    "`Element` is derived for structs without a `where` clause before the fields, \
+                     and `{name}` has one: leave it out, since it cannot depend on a parameter"
+                ));
+            }
+            _ => Vec::new(),
+        };
+        Ok(Self { fields, name, is_transparent })
     }
 
     fn checks(&self) -> TokenStream {

@@ -40,7 +40,8 @@ pub fn budget(limits: TokenStream, function: TokenStream) -> TokenStream {
 ///
 /// - a field is no element, such as a `bool`, a reference or an enum,
 /// - there is padding between fields or after the last, whose bytes would have no value,
-/// - the struct has no fixed layout, or has generic parameters, or is an enum or a union.
+/// - the struct has no fixed layout, or is an enum or a union,
+/// - the struct has generic parameters, or a `where` clause before its fields.
 ///
 /// In a kernel's source the record is a struct with the same fields in the same order:
 /// `struct Particle { float position[3]; float mass; };`

@@ -12,6 +12,7 @@ use crate::element::Element;
 use crate::error::{AtCall, CalledAt, Error, Result};
 use crate::storage::{HostBuffer, Origin};
 use resident_backend::call_site::{CallSite, call_site};
+use resident_backend::sync;
 
 /// Adopts an array: keeps its allocation, which [`into_array`](SmartArray::into_array) returns. An
 /// array with gaps between its elements is copied once, without the gaps; any order and direction
@@ -56,10 +57,11 @@ impl<T: Element> SmartArray<T, Ix1> {
     ///
     /// The library never writes the owner's elements. The first write by the host, and the first
     /// copy of newer elements from a device to the host, copies all elements within the host to
-    /// memory of the array, which is the host's copy from then on. The owner drops with the array
-    /// at the earliest: guards may be reading it. So an array that is only read, or written on
-    /// devices and not read back, is never copied within the host. [`into_array`](Self::into_array)
-    /// copies.
+    /// memory of the array, which is the host's copy from then on. The owner stays all the
+    /// same, since guards may be reading it: it drops with the array, or in
+    /// [`release_host`](Self::release_host), or once no queued work reads it. So an array that is
+    /// only read, or written on devices and not read back, is never copied within the host.
+    /// [`into_array`](Self::into_array) copies.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -128,6 +130,8 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         let (site, layout) = (call_site(), Layout::of_shape::<T>(shape));
         let (buffer, len) = HostBuffer::from_owner(owner);
         if len != layout.len() {
+            drop(buffer);
+            sync::run_deferred_drops();
             return Err(Error::Shape {
                 operation: "from_owner_shaped".to_owned(),
                 expected: format!("{} elements for shape {:?}", layout.len(), layout.shape()),

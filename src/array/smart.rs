@@ -558,7 +558,8 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     /// Pins (page-locks) the host's copy for devices of the current device's kind, as CUDA's
     /// `cuMemHostRegister` does. Copies then go directly to and from this memory, without staging,
     /// and uploads return immediately. The memory stays pinned until the array drops or
-    /// [`into_array`](Self::into_array) returns it.
+    /// [`into_array`](Self::into_array) returns it. Memory of an owner is pinned itself, and the
+    /// copy that the first write makes of it is not (see [`from_owner`](Self::from_owner_shaped)).
     ///
     /// Copies nothing; allocates the host's memory if there is none. Pinning takes about a
     /// millisecond per few MiB, and pinned memory cannot be swapped out: pin arrays that are
@@ -699,11 +700,9 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
 
     /// `into_array` for an array without elements, or whose elements have no bytes.
     fn without_bytes(&self) -> Array<T, D> {
-        let host = self.storage.lock().host.take();
+        let host = self.storage.lock().host.take_if(|buffer| !buffer.is_read_only());
         match host {
-            Some(buffer) if self.is_empty() && !buffer.is_read_only() => {
-                adopt::array_over(sole_owner(buffer), &self.layout)
-            }
+            Some(buffer) if self.is_empty() => adopt::array_over(sole_owner(buffer), &self.layout),
             _ => adopt::array_without_bytes(self.raw_dim()),
         }
     }

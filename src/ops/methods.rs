@@ -150,9 +150,9 @@ macro_rules! methods {
             /// of freedom"), which is 0 for a whole population and 1 for a sample. NaN if there are
             /// no elements.
             ///
-            /// Two passes, the first for the mean: the error is that of two
-            /// [sums](crate::ops#sums), however far from 0 the elements are. Of integers, an
-            /// `f64`. The same in each run.
+            /// Three passes, the first for the mean, whose rounding the last corrects: the error is
+            /// that of two [sums](crate::ops#sums), however far from 0 the elements are. Of
+            /// integers, an `f64`. The same in each run.
             ///
             /// ```
             /// use resident::{Device, SmartArray};

@@ -10,11 +10,12 @@ use crate::array::{AnyView, Operand, SmartArray};
 use crate::error::{Error, Result};
 use crate::launch::In;
 
-/// Elements, and their mean.
-type Squares<T> = Reduction<(In<T>, In<<T as Scalar>::Real>), <T as Scalar>::Real>;
+/// A sum over elements of what they differ from their mean.
+type Differences<T> = Reduction<(In<T>, In<<T as Scalar>::Real>), <T as Scalar>::Real>;
 
-/// The variance of all elements, with `ddof` degrees of freedom less than elements. Two passes, so
-/// that elements far from 0 lose no digits.
+/// The variance of all elements, with `ddof` degrees of freedom less than elements. The mean comes
+/// first, so that elements far from 0 lose no digits. The mean is rounded, which makes each square
+/// too large: by how much, the sum of the differences tells, which would be 0.
 pub(super) fn variance<T: Number>(
     call: &Call<'_>,
     a: &impl AnyView<T>,
@@ -31,19 +32,41 @@ pub(super) fn variance<T: Number>(
     }
     let mut mean = SmartArray::<T::Real, Ix1>::uninit_at(1, call.site);
     reduce::mean(call, a, &mut mean)?;
-    let squares = squares::<T>().number(call.stream, &(operand, &mean), call.site)?;
+    let sum = |of: &Differences<T>| of.number(call.stream, &(operand, &mean), call.site);
+    let (squares, rest) = (sum(squares())?, sum(differences())?);
+    let squares = without(squares, rest.times(rest).over(count));
     Ok(squares.over(count.minus(ddof)))
 }
 
-fn squares<T: Number>() -> &'static Squares<T> {
-    cache::value("ops::var", 0, || {
-        let term = |(x, mean): (T, T::Real)| {
-            let difference = x.to::<T::Real>().minus(mean);
-            difference.times(difference)
-        };
-        let text = "(x - mean) * (x - mean)";
-        Squares::<T>::new("ops::var", ["x", "mean"], text, "a + b", T::Real::ZERO)
-            .host(term, |one, other| one.plus(other))
+/// A sum of squares less what is too much; as it is if it is infinite or NaN.
+fn without<R: Scalar>(squares: R, excess: R) -> R {
+    match [squares, excess].map(|it| it.to::<f64>()) {
+        [sum, _] if !sum.is_finite() => squares,
+        [sum, excess] if sum < excess => R::ZERO,
+        _ => squares.minus(excess),
+    }
+}
+
+fn squares<T: Number>() -> &'static Differences<T> {
+    let text = "(x - mean) * (x - mean)";
+    reduction::<T>("ops::var", text, |difference| difference.times(difference))
+}
+
+fn differences<T: Number>() -> &'static Differences<T> {
+    reduction::<T>("ops::var (rest)", "x - mean", |difference| difference)
+}
+
+/// The sum of `term` of each difference, which is `text` in CUDA C.
+fn reduction<T: Number>(
+    name: &'static str,
+    text: &str,
+    term: fn(T::Real) -> T::Real,
+) -> &'static Differences<T> {
+    cache::value(name, 0, || {
+        Differences::<T>::new("ops::var", ["x", "mean"], text, "a + b", T::Real::ZERO).host(
+            move |(x, mean): (T, T::Real)| term(x.to::<T::Real>().minus(mean)),
+            |one, other| one.plus(other),
+        )
     })
 }
 

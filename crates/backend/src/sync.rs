@@ -319,7 +319,22 @@ pub fn defer_drop(value: impl Any) {
 
 /// Drops the values that this thread deferred.
 pub fn run_deferred_drops() {
-    let next = || DEFERRED_DROPS.try_with(|kept| kept.borrow_mut().pop()).ok().flatten();
+    drop_deferred_after(0);
+}
+
+/// Drops a value, and what that drop deferred, with no lock held. For threads that make no calls of
+/// the library, which would run deferred drops.
+pub fn drop_with_deferred(value: impl Sized) {
+    let before = DEFERRED_DROPS.try_with(|kept| kept.borrow().len()).unwrap_or(0);
+    drop(value);
+    drop_deferred_after(before);
+}
+
+/// Drops the values that this thread deferred after so many others.
+fn drop_deferred_after(before: usize) {
+    let is_later = |kept: &Vec<Box<dyn Any>>| kept.len() > before;
+    let pop = |kept: &mut Vec<Box<dyn Any>>| if is_later(kept) { kept.pop() } else { None };
+    let next = || DEFERRED_DROPS.try_with(|kept| pop(&mut kept.borrow_mut())).ok().flatten();
     while let Some(value) = next() {
         assert_none_held();
         drop(value);

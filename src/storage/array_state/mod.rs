@@ -384,6 +384,16 @@ impl ArrayState {
         [self.host.take(), first]
     }
 
+    /// Takes the memory that an owner of the program has, if the array was made over such memory,
+    /// because the array is over.
+    #[inline]
+    pub(crate) fn take_memory_of_owner(&mut self) -> Option<Arc<HostBuffer>> {
+        if self.is_host_read_only {
+            return self.host.take();
+        }
+        self.cold.as_mut()?.read_only_host.take()
+    }
+
     /// Takes the copies on devices, because the array is over. Nothing refers to them any more:
     /// other threads that list the live arrays may look at this one until they drop their handles.
     pub(crate) fn take_device_copies(&mut self) -> SmallVec<[DeviceCopy; 1]> {

@@ -159,13 +159,13 @@ impl<'r, 's> Missing<'r, 's> {
             return Ok(Step::EndOfClaim);
         }
         let copies = if is_missing { request.coarse_plan(state, location)? } else { Vec::new() };
-        let plan = routed(state, location, &copies);
-        let batch = Batch::first_of(request.storage.memory_order(), plan);
         if is_to_host {
-            // The allocation follows the plan, so that no memory is allocated for an array that
-            // cannot be read.
+            // After the plan, so that none is allocated for an array that cannot be read. Before
+            // the routes: an owner's memory may be pinned, and its copy is not.
             request.allocate_writable_host(state)?;
         }
+        let plan = routed(state, location, &copies);
+        let batch = Batch::first_of(request.storage.memory_order(), plan);
         let mut marks = Marks::new();
         for copies in &batch.copies {
             marks.extend(self.must_end_before(state, copies));

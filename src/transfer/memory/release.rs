@@ -32,7 +32,8 @@ pub(crate) fn release(storage: &Storage) {
 
 #[inline]
 fn free_copies(storage: &Storage, mut state: StateGuard<'_>) {
-    if state.device_copies.is_empty() {
+    let of_owner = state.take_memory_of_owner();
+    if state.device_copies.is_empty() && of_owner.is_none() {
         return;
     }
     // Mapped memory is the host's, which counts it.
@@ -46,8 +47,9 @@ fn free_copies(storage: &Storage, mut state: StateGuard<'_>) {
         }
     }
     drop(state);
-    // No lock is held here, because a copy may contain the last handle of its device.
-    drop(copies);
+    // No lock is held here, because a copy may contain the last handle of its device, and an
+    // owner's drop runs code of the program.
+    drop((copies, of_owner));
     sync::run_deferred_drops();
 }
 

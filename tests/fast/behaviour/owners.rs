@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Barrier};
 use std::thread;
 
-use support::bodies::{add, one};
+use support::bodies::{Gate, add, one};
+use support::flags::gated;
 use support::prelude::*;
 
 /// An owner that counts its drops, and whose drop uses the library.
@@ -120,6 +121,25 @@ fn copies_to_the_host_leave_the_owner_as_it_was() -> Result<()> {
     Ok(())
 }
 
+/// The owner's memory may be pinned, which takes one download. Its copy is not.
+#[test]
+fn a_download_is_made_for_the_copy_of_the_owners_memory() -> Result<()> {
+    for is_pinned in [false, true] {
+        let device = Device::emulated(Emulation::new().pieces(1000));
+        let _here = device.enter();
+        let mut array = SmartArray::from_owner(table());
+        if is_pinned {
+            array.page_lock()?;
+        }
+        add().launch(one(), (1, &mut array))?;
+        assert_eq!(array.to_vec()?, Vec::from_iter(1..1001));
+        let calls = device.emulation().expect("emulated").calls();
+        let downloads = calls.iter().filter(|call| call.kind == CallKind::Download);
+        assert_eq!(downloads.count(), 4, "pinned: {is_pinned}");
+    }
+    Ok(())
+}
+
 #[test]
 fn guards_of_other_parts_stay_valid_while_the_memory_is_replaced() -> Result<()> {
     let table = table();
@@ -143,22 +163,58 @@ fn guards_of_other_parts_stay_valid_while_the_memory_is_replaced() -> Result<()>
     Ok(())
 }
 
+/// An array over an owner that counts its drops.
+fn counted() -> (SmartArray<u32, Ix1>, Arc<AtomicU32>) {
+    let drops = Arc::new(AtomicU32::new(0));
+    let owner = Counted { elements: vec![5; 1 << 16], drops: Arc::clone(&drops) };
+    (SmartArray::from_owner(owner), drops)
+}
+
 #[test]
-fn an_owner_drops_once_and_without_locks_while_the_last_array_drops() -> Result<()> {
-    let device = Device::emulated(Emulation::new());
-    for writes in [false, true] {
-        let drops = Arc::new(AtomicU32::new(0));
-        let owner = Counted { elements: vec![5; 1 << 16], drops: Arc::clone(&drops) };
-        let mut array = SmartArray::from_owner(owner);
-        array.prefetch(&device.stream())?;
-        if writes {
-            array.host_mut()?.fill(3);
-        }
-        assert_eq!(drops.load(Ordering::SeqCst), 0, "guards may read it");
+fn an_owner_drops_once_and_without_locks_while_its_array_drops() -> Result<()> {
+    let uses: [(&str, Write); 5] = [
+        ("none", |_| Ok(())),
+        ("a read", |a| a.host().map(drop)),
+        ("an upload", |a| a.prefetch(&Device::current()?.stream())),
+        ("a write", |a| a.set(3, 7)),
+        ("both", |a| a.prefetch(&Device::current()?.stream()).and_then(|()| a.set(3, 7))),
+    ];
+    for (name, use_it) in uses {
+        let device = Device::emulated(Emulation::new());
+        let _here = device.enter();
+        let (mut array, drops) = counted();
+        use_it(&mut array)?;
+        assert_eq!(drops.load(Ordering::SeqCst), 0, "{name}: guards may read it");
         drop(array);
-        device.synchronize()?;
-        assert_eq!(drops.load(Ordering::SeqCst), 1, "{writes}");
+        assert_eq!(drops.load(Ordering::SeqCst), 1, "{name}");
+        let (mut array, drops) = counted();
+        use_it(&mut array)?;
+        assert_eq!(array.into_array()?.len(), 1 << 16);
+        assert_eq!(drops.load(Ordering::SeqCst), 1, "{name}, into_array");
     }
+    let drops = Arc::new(AtomicU32::new(0));
+    let owner = |elements| Counted { elements, drops: Arc::clone(&drops) };
+    SmartArray::from_owner_shaped(owner(vec![5; 3]), (2, 2)).unwrap_err();
+    assert_eq!(drops.load(Ordering::SeqCst), 1, "it does not fit");
+    assert_eq!(SmartArray::from_owner(owner(vec![])).into_array()?.len(), 0);
+    assert_eq!(drops.load(Ordering::SeqCst), 2, "it is empty");
+    Ok(())
+}
+
+#[test]
+fn an_owner_drops_once_queued_work_has_read_it() -> Result<()> {
+    let device = Device::emulated(Emulation::new());
+    let _here = device.enter();
+    let (stream, gate, table) = (device.stream(), Gate::default(), table());
+    let array = SmartArray::from_owner(Arc::clone(&table));
+    array.page_lock()?;
+    gated(&gate).launch(one(), (&mut SmartArray::from(vec![1_u32]),))?;
+    array.prefetch(&stream)?;
+    drop(array);
+    assert_eq!(Arc::strong_count(&table), 2, "the upload reads it");
+    gate.open();
+    device.synchronize()?;
+    assert_eq!(Arc::strong_count(&table), 1);
     Ok(())
 }
 

@@ -204,6 +204,15 @@ fn variances_far_from_0_lose_no_digits() -> Result<()> {
     assert_eq!(SmartArray::from([i64::MAX, i64::MAX]).std(0.0)?, 0.0);
     let first = xs.std(1.0)?.to_bits();
     assert!((0..3).all(|_| xs.std(1.0).is_ok_and(|again| again.to_bits() == first)));
+    // Their mean is a rounded one.
+    let xs = SmartArray::from_iter((0..1000).map(|i| 1e15 + f64::from(i % 2)));
+    assert_eq!(xs.var(0.0)?, 0.25);
+    let xs = SmartArray::from_iter((0..300_000).map(|i| 1e6_f32 + (i % 2) as f32));
+    assert!((xs.var(0.0)? - 0.25).abs() < 1e-4, "{:?}", xs.var(0.0));
+    let xs = SmartArray::full(1000, 0.1_f32);
+    assert!((0.0..1e-12).contains(&xs.std(0.0)?), "{:?}", xs.std(0.0));
+    let wide = SmartArray::from([1e30_f32, -1e30, 1e30]);
+    assert_eq!(wide.var(0.0)?, f32::INFINITY);
     Ok(())
 }
 

@@ -24,6 +24,7 @@ mod valid {
     pub(super) mod a_derived_enum;
     pub(super) mod a_derived_generic_record;
     pub(super) mod a_derived_record_with_a_bool;
+    pub(super) mod a_derived_record_with_a_bound;
     pub(super) mod a_derived_record_with_padding;
     pub(super) mod a_derived_record_with_padding_behind;
     pub(super) mod a_derived_record_without_repr;
@@ -71,7 +72,7 @@ macro_rules! cases {
 cases! {
     a_body_for_each_element_that_counts a_body_for_each_element_without_outputs
     a_budget_for_a_task a_budget_for_nothing a_derived_enum a_derived_generic_record
-    a_derived_record_with_a_bool a_derived_record_with_padding
+    a_derived_record_with_a_bool a_derived_record_with_a_bound a_derived_record_with_padding
     a_derived_record_with_padding_behind a_derived_record_without_repr a_field_of_a_packed_record
     a_field_of_another_record a_field_of_another_type a_field_that_is_not_there
     a_field_whose_size_does_not_divide_the_record a_mapped_array_leaving_its_loan

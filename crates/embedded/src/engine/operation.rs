@@ -86,9 +86,10 @@ impl QueuedOperation {
         let description = self.operation.description();
         let (kind, site) =
             description.map_or((FailureKind::Copy, None), |it| (it.failure_kind, it.site));
-        // Values that a body captured are user code's.
+        // Values that a body captured are user code's, and so are owners of memory.
         sync::assert_none_held();
-        catch_unwind(AssertUnwindSafe(|| drop(self))).map_err(|payload| FailureRecord {
+        let drop_all = || sync::drop_with_deferred(self);
+        catch_unwind(AssertUnwindSafe(drop_all)).map_err(|payload| FailureRecord {
             kind,
             operation: "work that had run".to_owned(),
             site,

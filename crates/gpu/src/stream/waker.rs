@@ -12,7 +12,8 @@ use std::time::Duration;
 use super::gpu_stream::GpuStream;
 use super::wake_stream::WakeStream;
 use crate::capture_mode::relax_this_thread;
-use resident_backend::sync::{BackendGuard, BackendLock};
+use resident_backend::sync::{self, BackendGuard, BackendLock};
+use resident_backend::unwinding::contain_panic;
 use resident_backend::{
     BackendError, BackendErrorKind, Position, StreamId, TaskWaker, Tasks, WaitingTasks,
 };
@@ -81,6 +82,8 @@ fn watch_forever() {
         // Before the tasks are woken: a task may expect to hold the last handle of its stream.
         streams.retain(|_, stream| stream.tasks.first().is_some());
         due.iter().for_each(|task| task.wake());
+        // What completed may have kept memory of an owner, whose drop is code of the program.
+        contain_panic(sync::run_deferred_drops);
         streams.values_mut().for_each(StreamWaiters::have_told);
         let is_told = streams.values().all(|stream| stream.told.is_some());
         let pause_max = if is_told { PAUSE_MAX } else { PAUSE_MAX_UNTOLD };
