@@ -9,7 +9,7 @@ use resident_backend::grid::Grid;
 use std::sync::Arc;
 
 impl<S: Signature> Kernel<S> {
-    /// Sets the body in Rust, for the embedded device ([`Device::cpu`]) and for
+    /// Sets the body in Rust, for the embedded device ([`Device::cpu`](crate::Device::cpu)) and for
     /// [`call`](Self::call). The body runs once for a whole launch, with a slice for each flat
     /// parameter and an ndarray view for each sized parameter.
     ///
