@@ -127,8 +127,11 @@ fn counters_only_rise_while_devices_come_and_go() {
     assert_eq!((audit::counters().launches, audit::counters().live_arrays), (800, 0));
 }
 
+/// The name and the value of a label.
+type Label<'a> = (&'a str, &'a str);
+
 /// A sample of Prometheus's text format: `name{label="value"} number`, with at most one label.
-fn sample(line: &str) -> Option<(&str, Option<(&str, &str)>, f64)> {
+fn sample(line: &str) -> Option<(&str, Option<Label<'_>>, f64)> {
     let is_name = |name: &str| {
         let mut bytes = name.bytes();
         bytes.next().is_some_and(|first| first.is_ascii_lowercase())

@@ -151,14 +151,14 @@ fn guards_of_other_parts_stay_valid_while_the_memory_is_replaced() -> Result<()>
             let guard = left.host().expect("the left half");
             barrier.wait();
             barrier.wait();
-            assert_eq!(guard.sum(), (0..500).sum());
-            assert_eq!(left.host().expect("again").sum(), (0..500).sum());
+            assert_eq!(guard.sum(), (0..500_u32).sum::<u32>());
+            assert_eq!(left.host().expect("again").sum(), (0..500_u32).sum::<u32>());
         });
         barrier.wait();
         right.host_mut().expect("the right half").fill(0);
         barrier.wait();
     });
-    assert_eq!(array.sum()?, (0..500).sum());
+    assert_eq!(array.sum()?, (0..500_u32).sum::<u32>());
     assert_eq!(table[999], 999);
     Ok(())
 }

@@ -143,9 +143,9 @@ fn arrays_and_views_of_all_kinds_and_dimensions() -> Result<()> {
     assert_eq!(*found.host()?, sum);
     let found: SmartArray<f64, IxDyn> = (&ours.view().into_dyn() + row.view())?;
     assert_eq!(*found.host()?, sum.clone().into_dyn());
-    let found: SmartArray<f64, Ix1> = ((&row * 2.0)? - &ours.row(1))?;
+    let found: SmartArray<f64, Ix1> = ((&row * 2.0)? - ours.row(1))?;
     assert_eq!(found.to_vec()?, [16.0, 35.0, 54.0]);
-    let found: SmartArray<f64, Ix1> = (-(row.view_mut() / &ours.row(0))?)?;
+    let found: SmartArray<f64, Ix1> = (-(row.view_mut() / ours.row(0))?)?;
     assert_eq!(found.to_vec()?, [-10.0; 3]);
     let there = on_device(&table.clone().into_dyn());
     assert_eq!((&there + &row)?.to_vec()?, sum.iter().copied().collect::<Vec<_>>());
@@ -230,7 +230,7 @@ fn operands_that_do_not_fit() -> Result<()> {
     let many: SmartView<'_, f64, Ix1> = number.broadcast(1 << 45)?;
     let line = many.view().insert_axis(Axis(1));
     assert!(matches!(&many + 1.0, Err(Error::OutOfMemory { .. })));
-    assert!(matches!(line * &many, Err(Error::OutOfMemory { .. })));
+    assert!(matches!(line * many, Err(Error::OutOfMemory { .. })));
     Ok(())
 }
 
