@@ -118,7 +118,6 @@ mod device;
 mod element;
 mod error;
 pub mod guide;
-#[cfg(any(feature = "cuda", feature = "dlpack"))]
 mod interop;
 pub mod launch;
 mod live_arrays;

@@ -59,7 +59,6 @@ impl<'a, D: Dimension> DevicePart<'a, D> {
 
     /// The address by which the device knows the element with index 0, 0, ..., borrowed from the
     /// guard: a cudarc launch reads its argument through this reference.
-    #[cfg(any(feature = "cuda", feature = "dlpack"))]
     pub(crate) fn address(&self) -> &u64 {
         &self.address
     }

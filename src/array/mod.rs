@@ -21,10 +21,12 @@ mod operand_guard;
 mod part;
 mod pending;
 mod rearrange;
+mod reinterpret;
 mod view;
 mod watch;
 
 pub use as_view::{AnyView, AnyViewMut, AsView, AsViewMut, WithDimension};
+pub(crate) use device_array::HandedOut;
 #[cfg(feature = "dlpack")]
 pub use device_array::ReadOnlyDeviceArray;
 pub use device_array::{AsDeviceView, DeviceArray};

@@ -104,7 +104,11 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
         if is_ready { self.host(site).map(Some) } else { Ok(None) }
     }
 
+    /// Keeps the contents of a part of a number.
     pub(super) fn discard(&self, site: CallSite) {
+        if !self.stored_view().has_whole_numbers() {
+            return;
+        }
         self.with(Access::Overwrite, Cause::Explicit, "discard", site, transfer::discard);
     }
 
@@ -131,6 +135,7 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
         'a: 'g,
     {
         let operation = if access == Access::Overwrite { "host_overwrite" } else { "host_mut" };
+        self.stored_view().expect_whole_numbers(operation, site)?;
         let write = self.with(access, Cause::Host, operation, site, transfer::write_on_host)?;
         let base = self.storage.host_base();
         // SAFETY: `write_on_host` waited for all queued work that uses the part on the host, and
@@ -142,6 +147,7 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
 
     /// Marks the host's copy as newest after the program wrote it through a pointer.
     pub(super) fn host_changed(&self, site: CallSite) -> Result<()> {
+        self.stored_view().expect_whole_numbers("host_changed", site)?;
         self.with(Access::ReadWrite, Cause::Host, "host_changed", site, |request| {
             let host = self.storage.lock().host_location();
             self.expect_newest(Some(host), "the host").at(site)?;
@@ -218,6 +224,7 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
         'a: 'g,
     {
         let operation = if access == Access::Overwrite { "gpu_overwrite" } else { "gpu_mut" };
+        self.stored_view().expect_whole_numbers(operation, site)?;
         let Opened { location, address: Address(base), .. } =
             self.with(access, Cause::Gpu, operation, site, |request| {
                 transfer::open_guard(request, stream)
@@ -228,6 +235,7 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
 
     /// Marks the device's copy as newest after external work queued on `stream` changed it.
     pub(super) fn gpu_changed_on(&self, stream: &Stream, site: CallSite) -> Result<()> {
+        self.stored_view().expect_whole_numbers("gpu_changed", site)?;
         self.with(Access::ReadWrite, Cause::Gpu, "gpu_changed", site, |request| {
             if self.storage.memory_order().is_empty() || request.selection.is_empty() {
                 return Ok(());
@@ -244,16 +252,46 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
 
     // Operations that are performed where the newest contents are.
 
-    pub(super) fn fill(&self, value: T, site: CallSite) {
-        self.with(Access::Overwrite, Cause::Explicit, "fill", site, |request| {
-            transfer::fill(request, bytes_of(&value));
-        });
+    pub(super) fn fill(&self, value: T, site: CallSite) -> Result<()> {
+        self.with_constants(&value, "fill", site, |request, value| {
+            transfer::fill(request, value);
+            Ok(())
+        })
     }
 
     pub(super) fn fill_on(&self, stream: &Stream, value: T, site: CallSite) -> Result<()> {
-        self.with(Access::Overwrite, Cause::Explicit, "fill_on", site, |request| {
-            transfer::fill_on(request, stream, bytes_of(&value))
+        self.with_constants(&value, "fill_on", site, |request, value| {
+            transfer::fill_on(request, stream, value)
         })
+    }
+
+    /// Calls `serve` with the constants that fill the part: with one, unless the array's elements
+    /// are smaller.
+    fn with_constants(
+        &self,
+        value: &T,
+        operation: &str,
+        site: CallSite,
+        mut serve: impl FnMut(&Request<'_>, Bytes) -> Result<()>,
+    ) -> Result<()> {
+        let (stored, value) = (self.stored_view(), bytes_of(value));
+        if stored.has_fields() {
+            let (access, cause) = (Access::Overwrite, Cause::Explicit);
+            return self
+                .with(access, cause, operation, site, |request| serve(request, value.clone()));
+        }
+        stored.expect_whole_numbers(operation, site)?;
+        let mut filled_bytes = 0;
+        for (view, constant) in stored.constants(&value) {
+            let element_bytes = constant.len() as u32;
+            let view = StoredView { view: view.strided(), element_bytes, ..stored };
+            let selection = view.selection();
+            let request = view.request(&selection, Access::Overwrite, operation, site);
+            serve(&request, Bytes::from_slice(constant))
+                .map_err(|error| error.after_writing(filled_bytes))?;
+            filled_bytes += selection.len_bytes(self.storage.memory_order());
+        }
+        Ok(())
     }
 
     pub(super) fn get(&self, index: &[usize], site: CallSite) -> Result<T> {
@@ -263,6 +301,9 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
         let layout = self.element(index, "get", site)?;
         let element = Part::<T, Ix0>::of(self.storage, &layout);
         let (stored, selection) = (element.stored_view(), element.stored_view().selection());
+        if !stored.has_fields() {
+            return Ok(element.copy_now(None, "get", site)?.into_scalar());
+        }
         match transfer::read_element(&stored.request(&selection, Access::Read, "get", site))? {
             Some(bytes) if size_of::<T>() > 0 => Ok(bytemuck::pod_read_unaligned(&bytes)),
             Some(_) => Ok(T::zeroed()),
@@ -300,6 +341,13 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
     ) -> Result<()> {
         let layout = self.element(index, "set", site)?;
         let element = layout.stored_in::<T>(self.storage);
+        if !element.has_fields() {
+            let element = Part::<T, Ix0>::of(self.storage, &layout);
+            return match stream {
+                Some(stream) => element.fill_on(stream, value, site),
+                None => element.fill(value, site),
+            };
+        }
         let selection = element.selection();
         let request = element.request(&selection, Access::Overwrite, "set", site);
         transfer::write_element(&request, stream, bytes_of(&value))
@@ -344,6 +392,7 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
         target: Target<'_>,
         site: CallSite,
     ) -> Result<()> {
+        self.stored_view().expect_whole_numbers("assign", site)?;
         let (to, from) = (self.layout.shape(), source.layout.shape());
         if to != from {
             let describe = |shape: &[usize], storage: &Storage| {
@@ -470,6 +519,14 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
         self.start_snapshot(SnapshotCall { stream, waits: CallerWaits::Later, operation, site })
     }
 
+    /// Whether a device may copy the elements to `to` itself, if one of the two is pinned.
+    pub(super) fn is_copied_directly(&self, to: &Part<'_, '_, T, D>) -> bool {
+        !self.layout.is_broadcast()
+            && to.layout.is_aligned_with(self.layout)
+            && self.stored_view().has_fields()
+            && to.stored_view().has_fields()
+    }
+
     /// Overwrites `to`, of the same shape, with the present contents.
     pub(super) fn snapshot_into(
         &self,
@@ -479,7 +536,7 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
     ) -> Result<()> {
         let operation = "snapshot_into";
         self.expect_shape(to.layout.shape(), operation, site)?;
-        let is_direct = !self.layout.is_broadcast() && to.layout.is_aligned_with(self.layout);
+        let is_direct = self.is_copied_directly(to);
         let read_at = if is_direct {
             let call = CopyCall { operation, site };
             transfer::snapshot_to_pinned(to.stored_view(), self.stored_view(), stream, call)?

@@ -20,13 +20,11 @@ use super::view::{Coherent, SmartView, SmartViewMut};
 use super::watch::Watch;
 use crate::audit::{self, Cause, Implicit};
 use crate::device::Device;
-#[cfg(any(feature = "cuda", feature = "dlpack"))]
 use crate::device::Stream;
 use crate::element::Element;
 use crate::error::{AtCall, Error, Result};
 use crate::storage::{Origin, Storage};
 use crate::transfer::{self, Request, StoredView, Target, WatchCore};
-#[cfg(any(feature = "cuda", feature = "dlpack"))]
 use resident_backend::Address;
 use resident_backend::AutomaticName;
 #[cfg(feature = "cuda")]
@@ -342,7 +340,6 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     }
 
     /// As [`over_device`](Self::over_device), with a layout without gaps.
-    #[cfg(any(feature = "cuda", feature = "dlpack"))]
     pub(super) fn over_memory(
         layout: Layout<D>,
         stream: Stream,
@@ -356,7 +353,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     /// caller, who must free it after the work queued on the stream. `None` if the array has no
     /// bytes.
     #[cfg(feature = "cuda")]
-    pub(crate) fn into_device_memory(
+    pub(crate) fn take_device_memory(
         self,
         stream: &Stream,
         site: CallSite,

@@ -14,32 +14,15 @@ use dlpark::{DlpackFlags, Managed, ManagedTensorBase};
 use ndarray::Dimension;
 
 use super::tensor_element::{TensorElement, are_values_of};
-use crate::array::{DeviceArray, Layout, ReadOnlyDeviceArray, layout_without_gaps, lowest_address};
-use crate::audit;
+use crate::array::{
+    DeviceArray, HandedOut, Layout, ReadOnlyDeviceArray, layout_without_gaps, lowest_address,
+};
 use crate::device::{Device, Stream, call_error};
 use crate::element::Element;
 use crate::error::{AtCall, CalledAt, Error, Result};
 use resident_backend::call_site::{CallSite, call_site};
 use resident_backend::{DeviceKind, ForeignMemory};
 use resident_core::Access;
-
-/// An array that another library uses, on this stream. Its drop is the deleter's call.
-struct Exported<T: Element, D: Dimension> {
-    /// The only handle, if the other library may write.
-    array: Arc<DeviceArray<T, D>>,
-    access: Access,
-    stream: Stream,
-    site: CallSite,
-}
-
-impl<T: Element, D: Dimension> Drop for Exported<T, D> {
-    fn drop(&mut self) {
-        // The tensor's deleter is a function of C, out of which no subscriber may unwind. The
-        // thread's next call reports what was copied.
-        let _held = audit::hold_reports();
-        self.array.take_back(self.access, &self.stream, self.site);
-    }
-}
 
 impl<T: TensorElement, D: Dimension> DeviceArray<T, D> {
     /// The array as a DLPack tensor, which owns it: for another library to use without a copy.
@@ -252,13 +235,8 @@ fn export_waiting<T: TensorElement, D: Dimension, M: ManagedTensorBase>(
     stream: &Stream,
     site: CallSite,
 ) -> Result<Managed<M>> {
-    array.hand_out(access, stream, site)?;
-    let waited = stream.wait_until(stream.raw().tail(), site);
-    waited
-        .map_err(|error| call_error(stream.device_ref(), "a tensor", "waiting", &error))
-        .at(site)?;
-    // Returns an error if the work that wrote the elements failed.
-    export(array, access, stream, site)
+    let array = HandedOut::waiting(Arc::clone(array), access, stream, "into_dlpack", site)?;
+    tensor_of(array, access, stream.device_ref(), site)
 }
 
 /// The array as a tensor, which is a handle of it.
@@ -268,21 +246,25 @@ fn export<T: TensorElement, D: Dimension, M: ManagedTensorBase>(
     stream: &Stream,
     site: CallSite,
 ) -> Result<Managed<M>> {
-    let (address, offset_bytes) = array.hand_out(access, stream, site)?;
-    let device = stream.device_ref();
-    let data = match array.len_bytes() {
-        0 => std::ptr::null_mut(),
-        _ => device.backend().hand_out(address),
-    };
+    let array = HandedOut::new(Arc::clone(array), access, stream, "into_dlpack", site)?;
+    tensor_of(array, access, stream.device_ref(), site)
+}
+
+/// The tensor that owns a handle of an array.
+fn tensor_of<T: TensorElement, D: Dimension, M: ManagedTensorBase>(
+    handed_out: HandedOut<T, D>,
+    access: Access,
+    device: &Device,
+    site: CallSite,
+) -> Result<Managed<M>> {
+    let (array, data) = (handed_out.array(), handed_out.data());
+    let offset_bytes = handed_out.offset_bytes();
     let shape: Vec<i64> = array.shape().iter().map(|len| *len as i64).collect();
     let strides: Vec<i64> = array.strides().iter().map(|stride| *stride as i64).collect();
-    let dl_device = dl_device(device);
-    let array = Arc::clone(array);
-    let owner = Box::new(Exported { array, access, stream: stream.clone(), site });
     let prepared = Dynamic::new(shape, strides).prepare_as::<M>();
     let prepared = prepared.map_err(|fault| refused(fault.to_string()).at(site))?;
-    let mut tensor: Initialized<M> = prepared.initialize(owner);
-    tensor.set_data(data.cast()).set_device(dl_device).set_dtype(T::DTYPE);
+    let mut tensor: Initialized<M> = prepared.initialize(Box::new(handed_out));
+    tensor.set_data(data.cast()).set_device(dl_device(device)).set_dtype(T::DTYPE);
     tensor.set_byte_offset(if data.is_null() { 0 } else { offset_bytes });
     if !access.writes() {
         let marked = tensor.set_flags(DlpackFlags::READ_ONLY);

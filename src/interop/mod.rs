@@ -1,9 +1,10 @@
-//! Objects and memory of other libraries: cudarc's, beside the same GPU (feature `cuda`), and
-//! DLPack's tensors (feature `dlpack`). With both features, also what Python's libraries name
-//! `__cuda_array_interface__`.
+//! Objects and memory of other libraries: device memory of any owner; cudarc's objects, beside the
+//! same GPU (feature `cuda`); DLPack's tensors (feature `dlpack`). With both features, also what
+//! Python's libraries name `__cuda_array_interface__`.
 
 #[cfg(feature = "cuda")]
 mod cudarc;
+mod device_memory;
 #[cfg(feature = "dlpack")]
 mod dlpack;
 #[cfg(feature = "dlpack")]

@@ -138,11 +138,7 @@ impl ArrayCopy {
         let copy = Self(array.storage.new_like(site));
         copy.0.set_name(&format!("{} (copy {purpose})", array.storage.name()));
         if array.access != Access::Overwrite {
-            let source = StoredView {
-                storage: array.storage,
-                view: array.view,
-                element_bytes: array.element_bytes,
-            };
+            let source = array.stored();
             transfer::clone_into(StoredView { storage: &copy.0, ..source }, source, site)?;
         }
         Ok(copy)

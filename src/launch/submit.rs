@@ -52,6 +52,14 @@ impl<'a> Launch<'a> {
         }
     }
 
+    /// Returns an error if the array is written and is a view of parts of numbers.
+    fn check_numbers(&self, array: &BoundArray<'_>) -> Result<()> {
+        if !array.access.writes() {
+            return Ok(());
+        }
+        array.stored().expect_whole_numbers(self.title, self.site)
+    }
+
     #[cold]
     fn wrong_device(&self, array: &BoundArray<'_>, home: &Device, other: String) -> Error {
         transfer::wrong_device(array.storage, home, self.title, other).at(self.site)
@@ -136,6 +144,7 @@ impl<'a> Launch<'a> {
         {
             return Err(self.wrong_device(array, home, String::from("the host")));
         }
+        self.bound_arrays().try_for_each(|array| self.check_numbers(array))?;
         let selections: SmallVec<[Selection; 4]> =
             self.bound_arrays().map(BoundArray::selection).collect();
         let arrays = || self.bound_arrays().zip(&selections);
@@ -284,6 +293,7 @@ fn acquire<'a>(launch: &'a Launch<'_>, stream: &Stream, prepared: Prepared<'_, '
                 // A device array is never ready on another device.
                 None => {
                     launch.check_home(array, stream)?;
+                    launch.check_numbers(array)?;
                     let selection = array.selection();
                     launched.acquire(storage, selection, stream, access, depends, call)?
                 }

@@ -30,6 +30,12 @@ pub(crate) struct HostBuffer {
 // As of `Storage`.
 impl std::panic::RefUnwindSafe for HostBuffer {}
 
+/// The alignment of device memory.
+pub(super) const ALIGNMENT_MAX_BYTES: usize = 256;
+
+/// The start of memory without bytes, aligned for elements of all types.
+const NO_ELEMENTS: *mut u8 = std::ptr::without_provenance_mut(ALIGNMENT_MAX_BYTES);
+
 /// The drivers that have pinned an array's memory.
 #[derive(Debug, Default)]
 struct Registrations {
@@ -70,12 +76,10 @@ enum Owner {
 enum OtherOwner {
     /// A vector with other elements or more capacity.
     Vector(VectorParts),
+    /// A vector of words, which cannot be returned as one of the array's elements.
+    Words(VectorParts),
     /// A driver, which allocated the memory. It is listed as in use until this value drops.
-    Driver(
-        Arc<dyn HostMemory>,
-        #[cfg_attr(not(feature = "dlpack"), expect(dead_code, reason = "only its drop counts"))]
-        InUse,
-    ),
+    Driver(Arc<dyn HostMemory>, InUse),
     /// An owner of the program, whose memory is only read.
     Program {
         #[expect(dead_code, reason = "only its drop counts")]
@@ -98,7 +102,6 @@ impl Drop for DroppedWithoutLocks {
 /// Memory that devices may access, while this value lives.
 #[derive(Debug)]
 struct InUse {
-    #[cfg_attr(not(feature = "dlpack"), expect(dead_code, reason = "only its drop counts"))]
     listed: PinnedInUse,
     _counted: Counted,
 }
@@ -295,7 +298,6 @@ impl HostBuffer {
     }
 
     /// Other code is handed the memory, and may hand it back to be taken over.
-    #[cfg(feature = "dlpack")]
     pub(crate) fn mark_lent(&self) {
         if let Owner::Other(other) = &self.memory.owner
             && let OtherOwner::Driver(_, in_use) = &**other
@@ -331,7 +333,11 @@ impl HostBuffer {
             vector.len()
         );
         let mut vector = ManuallyDrop::new(vector);
-        let start = vector.as_mut_ptr().wrapping_add(offset);
+        // An empty vector has any aligned address, and views may need a larger alignment.
+        let start = match vector.capacity() {
+            0 => NO_ELEMENTS.cast(),
+            _ => vector.as_mut_ptr().wrapping_add(offset),
+        };
         let element = VectorElement::of::<T>();
         let is_all = len == vector.len() && len == vector.capacity() && size_of::<T>() > 0;
         let owner = if is_all {
@@ -353,6 +359,7 @@ impl HostBuffer {
         let owner = Arc::new(owner);
         let elements: &[T] = (*owner).as_ref();
         let (start, len) = (elements.as_ptr().cast_mut(), elements.len());
+        let start = if len == 0 { NO_ELEMENTS.cast() } else { start };
         let owner = DroppedWithoutLocks(Some(owner));
         let owner = Owner::Other(Box::new(OtherOwner::Program { owner }));
         (Self::new(start.cast(), owner, len * size_of::<T>()), len)
@@ -376,6 +383,30 @@ impl HostBuffer {
         // code has the copy yet.
         unsafe { std::ptr::copy_nonoverlapping(self.base(), copy.base(), self.len_bytes()) };
         Some(copy)
+    }
+
+    /// The alignment of memory that [`aligned`](Self::aligned) makes, for elements that need less.
+    pub(crate) const ALIGNMENT_BYTES: usize = align_of::<u128>();
+
+    /// As [`zeroed`](Self::zeroed), with at least [`ALIGNMENT_BYTES`](Self::ALIGNMENT_BYTES): a
+    /// view may have elements that need it. The memory is that of a vector of `T` if the allocator
+    /// aligns it so, as allocators of systems do.
+    pub(crate) fn aligned<T: Element>(len: usize) -> Option<Self> {
+        let buffer = Self::zeroed::<T>(len)?;
+        if buffer.base().addr().is_multiple_of(Self::ALIGNMENT_BYTES) {
+            return Some(buffer);
+        }
+        Self::of_words(buffer.len_bytes())
+    }
+
+    /// Zeros in a vector of words, for elements of any type.
+    fn of_words(len_bytes: usize) -> Option<Self> {
+        let len = len_bytes.div_ceil(size_of::<u128>());
+        let mut words = ManuallyDrop::new(zeroed_vec::<u128>(len)?);
+        let (capacity, element) = (words.capacity(), VectorElement::of::<u128>());
+        let parts = VectorParts { offset: 0, len, capacity, element };
+        let owner = Owner::Other(Box::new(OtherOwner::Words(parts)));
+        Some(Self::new(words.as_mut_ptr().cast(), owner, len_bytes))
     }
 
     /// Memory for `len` elements whose bytes are all zero. `None` if there is not enough memory.
@@ -456,18 +487,28 @@ impl Allocation {
             }
             Owner::Other(other) => match **other {
                 OtherOwner::Vector(parts) => Some(parts),
-                OtherOwner::Driver(..) | OtherOwner::Program { .. } => None,
+                OtherOwner::Words(_) | OtherOwner::Driver(..) | OtherOwner::Program { .. } => None,
             },
             Owner::Caller => None,
         }
+    }
+
+    /// The vector to be freed, which may have other elements than the array.
+    fn owned_vector(&self) -> Option<VectorParts> {
+        if let Owner::Other(other) = &self.owner
+            && let OtherOwner::Words(parts) = **other
+        {
+            return Some(parts);
+        }
+        self.vector()
     }
 }
 
 impl Drop for Allocation {
     fn drop(&mut self) {
-        if let Some(VectorParts { offset, capacity, element, .. }) = self.vector() {
-            // SAFETY: `from_vec` chose `release` for the vector's element type, and the pointer is
-            // that of its element `offset`. `vector` returns the capacity that it found.
+        if let Some(VectorParts { offset, capacity, element, .. }) = self.owned_vector() {
+            // SAFETY: `from_vec` or `of_words` chose `release` for the vector's element type, and
+            // the pointer is that of its element `offset`. The capacity is the one that it found.
             unsafe { (element.release)(self.pointer, offset, capacity) }
         }
     }
@@ -535,6 +576,19 @@ mod tests {
         // SAFETY: the buffer was made from a vector of bytes above, and no work is queued.
         let (vector, _) = unsafe { buffer.into_vec::<u8>() };
         assert!(vector.len() == len && vector.iter().all(|byte| *byte == 0));
+    }
+
+    #[test]
+    fn memory_in_words_is_aligned_and_leaves_as_a_copy() {
+        let words = HostBuffer::of_words(5).expect("memory");
+        assert!(words.base().addr().is_multiple_of(HostBuffer::ALIGNMENT_BYTES));
+        assert_eq!(words.len_bytes(), 5);
+        let buffer = words.unregistered::<u8>().expect("memory");
+        // SAFETY: the buffer is a copy in a vector of bytes, and no work is queued.
+        let (vector, offset) = unsafe { buffer.into_vec::<u8>() };
+        assert_eq!((vector.as_slice(), offset), (&[0; 5][..], 0));
+        let aligned = HostBuffer::aligned::<[u8; 2]>(3).expect("memory");
+        assert!(aligned.base().addr().is_multiple_of(HostBuffer::ALIGNMENT_BYTES));
     }
 
     #[test]

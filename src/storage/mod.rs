@@ -21,12 +21,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use smallvec::SmallVec;
 
 use crate::device::Device;
-#[cfg(any(feature = "cuda", feature = "dlpack"))]
 use crate::device::Stream;
 use crate::element::Element;
 use crate::live_arrays::{ArrayName, LiveArrays, Place};
 use crate::memory_use::Owner;
-#[cfg(any(feature = "cuda", feature = "dlpack"))]
 use resident_backend::Address;
 use resident_backend::call_site::CallSite;
 use resident_backend::{AutomaticName, Bytes, HostMemory, Label, LabelText};
@@ -44,6 +42,7 @@ pub(crate) use array_state::{
     ArrayState, Claim, DeviceCopy, MemoryClaim, OpenRead, StaleOrigin, UseKind, wait_for_claim,
 };
 pub(crate) use forget_failures::forget_failures;
+use host::ALIGNMENT_MAX_BYTES;
 pub(crate) use host::{HostBuffer, HostHome, zeroed_vec};
 use published::Published;
 pub use residency::{Residency, Validity};
@@ -65,9 +64,6 @@ pub(crate) fn live_arrays() -> Vec<Arc<Storage>> {
 pub(crate) fn live_array_count() -> usize {
     LIVE_ARRAYS.len()
 }
-
-/// The alignment of device memory.
-const ALIGNMENT_MAX_BYTES: usize = 256;
 
 /// Everything about one array except its type and its dimensions.
 pub(crate) struct Storage {
@@ -95,13 +91,19 @@ type Shape = SmallVec<[usize; 6]>;
 struct ElementType {
     name: fn() -> &'static str,
     id: fn() -> TypeId,
+    alignment: usize,
     /// Allocates memory for this number of elements.
     make_host: fn(usize) -> Option<HostBuffer>,
 }
 
 impl ElementType {
     const fn of<T: Element>() -> &'static Self {
-        &Self { name: type_name::<T>, id: TypeId::of::<T>, make_host: HostBuffer::zeroed::<T> }
+        &Self {
+            name: type_name::<T>,
+            id: TypeId::of::<T>,
+            alignment: align_of::<T>(),
+            make_host: HostBuffer::aligned::<T>,
+        }
     }
 }
 
@@ -115,7 +117,6 @@ pub(crate) enum Origin {
     Host(HostBuffer),
     /// Memory of a stream's device, whose contents are complete after the work queued on the stream
     /// so far.
-    #[cfg(any(feature = "cuda", feature = "dlpack"))]
     Device(Stream, Address),
 }
 
@@ -141,7 +142,6 @@ impl Storage {
             Origin::Host(buffer) => buffer.base(),
             _ => null_mut(),
         };
-        #[cfg(any(feature = "cuda", feature = "dlpack"))]
         let home = match &origin {
             Origin::Device(stream, _) => Some(stream.device_ref().clone()),
             _ => None,
@@ -150,7 +150,6 @@ impl Storage {
             Origin::Uninitialised => ArrayState::new(Coherence::UNDEFINED),
             Origin::Constant(value) => ArrayState::constant(value),
             Origin::Host(buffer) => ArrayState::on_host(buffer),
-            #[cfg(any(feature = "cuda", feature = "dlpack"))]
             Origin::Device(stream, address) => {
                 ArrayState::on_device(memory_order.extents(), &stream, address)
             }
@@ -158,7 +157,6 @@ impl Storage {
         let shape = shape_beside(&memory_order, shape);
         let element = ElementType::of::<T>();
         let storage = Self::register(memory_order, shape, element, state, host_base, made_at);
-        #[cfg(any(feature = "cuda", feature = "dlpack"))]
         home.iter().for_each(|device| storage.count_memory(device, made_at));
         storage
     }
@@ -282,6 +280,19 @@ impl Storage {
         usize::try_from(self.memory_order.elements()).ok().and_then(self.element.make_host)
     }
 
+    /// Whether the memory of each copy, present and future, has this alignment: that of the element
+    /// type, that of `HostBuffer::aligned` and of device memory, unless a copy is memory of others.
+    pub(crate) fn is_aligned(&self, alignment: usize) -> bool {
+        if alignment <= self.element.alignment {
+            return true;
+        }
+        let state = self.lock();
+        let address = |(location, _)| state.device_copy(location).address();
+        let devices = state.devices().filter_map(address).map(|address| address.0 as usize);
+        let mut all = devices.chain([self.host_base().addr()]);
+        alignment <= HostBuffer::ALIGNMENT_BYTES && all.all(|it| it.is_multiple_of(alignment))
+    }
+
     /// Publishes to the fast paths whether the whole array can be read on the host. Called with the
     /// lock held, after every change of `state`.
     #[inline]
@@ -291,7 +302,6 @@ impl Storage {
 
     /// Other code is handed the memory of the array's copy on its device, which may be host memory,
     /// and may hand it back to be taken over.
-    #[cfg(feature = "dlpack")]
     pub(crate) fn mark_lent(&self) {
         let state = self.lock();
         if let Some(host) = state.host.as_ref().filter(|_| state.is_host_mapped()) {

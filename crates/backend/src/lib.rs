@@ -204,6 +204,9 @@ pub trait Backend: SourceDevice {
     /// Whether this library pinned all of this host memory for this device, so that copies of it
     /// need no staging. It stays pinned while the caller borrows it.
     fn is_pinned(&self, start: *const u8, len_bytes: usize) -> bool;
+    /// What is wrong with memory of other code that is to be taken over, if the driver knows: that
+    /// it is of another device or of none, or shorter.
+    fn foreign_fault(&self, address: u64, len_bytes: u64) -> Result<Option<String>, BackendError>;
     /// Takes over memory that this device's work can access, until a stream frees its address.
     /// Refuses memory that an array uses, unless it lies in memory that was handed out, which
     /// counts as in use already.

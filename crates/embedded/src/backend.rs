@@ -187,6 +187,10 @@ impl Backend for EmbeddedDevice {
         false
     }
 
+    fn foreign_fault(&self, _: u64, _: u64) -> Result<Option<String>, BackendError> {
+        Ok(None)
+    }
+
     unsafe fn take_over(&self, memory: ForeignMemory) -> Result<Address, BackendError> {
         self.core.check_usable("take_over")?;
         let len_bytes = memory.len_bytes;

@@ -14,6 +14,7 @@ use super::memory::external::ExternalAllocation;
 use super::memory::managed;
 use super::memory::pinned::{HostMapping, PinnedMemory, device_address};
 use super::memory::pinned_ranges;
+use super::memory::pointer;
 use super::memory::registered::{HostBytes, HostRegistration};
 use super::owned_stream::OwnedStream;
 use super::stream::{self, GpuStream, GpuStreamHandle};
@@ -191,6 +192,12 @@ impl Backend for GpuDevice {
 
     fn is_pinned(&self, start: *const u8, len_bytes: usize) -> bool {
         pinned_ranges::covers(self.kind(), start, len_bytes)
+    }
+
+    fn foreign_fault(&self, address: u64, len_bytes: u64) -> Result<Option<String>, BackendError> {
+        let context = self.core().context();
+        context.make_current()?;
+        Ok(pointer::foreign_fault(context.driver(), address, len_bytes, self.ordinal()))
     }
 
     unsafe fn take_over(&self, memory: ForeignMemory) -> Result<Address, BackendError> {

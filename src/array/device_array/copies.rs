@@ -10,7 +10,7 @@ use super::super::as_view::{AsView, AsViewMut};
 use super::super::layout::Layout;
 use super::super::part::Part;
 use super::super::pending::Pending;
-use super::super::smart::expect_fits;
+use super::super::smart::{SmartArray, expect_fits};
 use super::super::view::{SmartView, SmartViewMut, View};
 use super::{AsDeviceView, DeviceArray, DeviceView, DeviceViewMut};
 use crate::device::{Device, Stream};
@@ -175,7 +175,7 @@ macro_rules! reading_methods {
             let (part, to) = (self.part(), to.part());
             part.expect_shape(to.layout.shape(), "copy_to_pinned", site)?;
             part.expect_home(self.home(), stream, "copy_to_pinned", site)?;
-            let is_direct = !part.layout.is_broadcast() && to.layout.is_aligned_with(part.layout);
+            let is_direct = part.is_copied_directly(&to);
             let (view, from) = (to.stored_view(), part.stored_view());
             let call = CopyCall { operation: "copy_to_pinned", site };
             if is_direct && transfer::copy_to_pinned(view, from, stream, call)? {
@@ -310,7 +310,7 @@ macro_rules! writing_methods {
             let (part, from) = (self.part(), from.part());
             part.expect_shape(from.layout.shape(), "copy_from_pinned", site)?;
             part.expect_home(self.home(), stream, "copy_from_pinned", site)?;
-            let is_direct = !from.layout.is_broadcast() && from.layout.is_aligned_with(part.layout);
+            let is_direct = from.is_copied_directly(&part);
             let (to, view) = (part.stored_view(), from.stored_view());
             if is_direct && transfer::copy_from_pinned(to, view, stream, site)? {
                 return Ok(());
@@ -327,6 +327,10 @@ macro_rules! writing_methods {
             let part = self.part();
             part.expect_shape(from.shape(), "copy_from_host", site)?;
             part.expect_home(self.home(), stream, "copy_from_host", site)?;
+            if !part.stored_view().has_fields() {
+                let source = SmartArray::adopted(from.to_owned(), site);
+                return part.assign(source.part(), Target::On(stream), site);
+            }
             if layout_of(from).is_aligned_with(part.layout) || size_of::<T>() == 0 {
                 return upload(from, &part, stream, site);
             }

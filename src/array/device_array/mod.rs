@@ -1,7 +1,6 @@
 //! Explicit device arrays: contents on one device, which move only when the program says so.
 
 mod copies;
-#[cfg(feature = "dlpack")]
 mod exchange;
 mod guards;
 mod make;
@@ -10,6 +9,7 @@ mod parts;
 mod read_only;
 mod views;
 
+pub(crate) use exchange::HandedOut;
 #[cfg(feature = "dlpack")]
 pub(crate) use exchange::{layout_without_gaps, lowest_address};
 #[cfg(feature = "dlpack")]

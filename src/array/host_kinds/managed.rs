@@ -95,7 +95,7 @@ impl<T: Element, D: Dimension> ManagedArray<T, D> {
     #[track_caller]
     fn with_zeros(array: SmartArray<T, D>, options: NoOptions, site: CallSite) -> Result<Self> {
         let made = Self::allocated(array, options, site)?;
-        made.array.part().fill(T::zeroed(), site);
+        made.array.part().fill(T::zeroed(), site)?;
         Ok(made)
     }
 

@@ -257,11 +257,12 @@ macro_rules! exclusive_methods {
         ///
         /// # Errors
         ///
-        /// Never fails today.
+        /// [`Shape`](crate::Error::Shape) if the part is one of a
+        /// [`reinterpret_mut`](crate::SmartArray::reinterpret_mut) view and cuts a number of the
+        /// array.
         #[track_caller]
         pub fn fill(&mut self, value: T) -> Result<()> {
-            self.part().fill(value, call_site());
-            Ok(())
+            self.part().fill(value, call_site())
         }
 
         /// Forgets the contents of this part: no side has them any more, so nothing is copied back

@@ -86,6 +86,41 @@ macro_rules! part_methods {
             self.view().slice_each_axis_move(indices)
         }
 
+        /// The same bytes as elements of another type, in a shape whose last axis is longer or
+        /// shorter. Moves and copies nothing: as NumPy's `view(dtype)`. The view shares the array's
+        /// state, as a part does.
+        ///
+        /// ```
+        /// use resident::{SmartArray, ndarray::array};
+        ///
+        /// let numbers = SmartArray::from(array![[1.0_f32, 2.0], [-1.0, 0.5]]);
+        /// let bits = numbers.reinterpret::<u32>()?;
+        /// assert_eq!(bits.get([0, 0])?, 0x3F80_0000);
+        /// let bytes = numbers.reinterpret::<u8>()?;
+        /// assert_eq!((bytes.shape(), bytes.get([1, 3])?), (&[2, 8][..], 0xBF));
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        ///
+        /// A part of the view may begin or end within a number of the array, such as one byte of an
+        /// `f32`. Reading such a part moves whole numbers; writing it is
+        /// [`Shape`](crate::Error::Shape). Records can be written in any part.
+        ///
+        /// # Errors
+        ///
+        /// [`Shape`](crate::Error::Shape)
+        ///
+        /// - if the elements along the last axis are not next to each other in memory: of
+        ///   column-major elements, reinterpret [`t()`](Self::t);
+        /// - if the last axis, or the distance of two rows, is no whole number of the new elements;
+        /// - if neither the size of the new elements nor that of the array's numbers is a multiple
+        ///   of the other;
+        /// - if memory of the array is not aligned for the new elements, or they need an alignment
+        ///   above 16 bytes, which the array's own do not need.
+        #[track_caller]
+        pub fn reinterpret<U: Element>(&self) -> Result<$view<$life, $($of,)? U, D>> {
+            self.view().reinterpreted(call_site())
+        }
+
         /// See [`field!`](crate::field!).
         #[doc(hidden)]
         pub fn __field<F: Element>(&self, field: Field<T, F>) -> $view<$life, $($of,)? F, D> {

@@ -56,6 +56,28 @@ macro_rules! part_mut_methods {
             self.view_mut().slice_each_axis_move(indices)
         }
 
+        /// The same bytes as elements of another type, to be written: see
+        /// [`reinterpret`](crate::SmartArray::reinterpret).
+        ///
+        /// ```
+        /// use resident::SmartArray;
+        ///
+        /// let mut numbers = SmartArray::<f32, _>::uninit(2);
+        /// let received = [0, 0, 128, 63, 0, 0, 0, 64];          // little-endian
+        /// numbers.reinterpret_mut::<u8>()?.copy_from_slice(&received)?;
+        /// assert_eq!(numbers.to_vec()?, [1.0, 2.0]);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// As [`reinterpret`](crate::SmartArray::reinterpret). Writing a part of the view that
+        /// begins or ends within a number of the array is [`Shape`](crate::Error::Shape) too.
+        #[track_caller]
+        pub fn reinterpret_mut<U: Element>(&mut self) -> Result<$view<'_, $($of,)? U, D>> {
+            self.view_mut().reinterpreted_mut(call_site())
+        }
+
         /// See [`field_mut!`](crate::field_mut!).
         #[doc(hidden)]
         pub fn __field_mut<F: Element>(&mut self, field: Field<T, F>) -> $view<'_, $($of,)? F, D> {

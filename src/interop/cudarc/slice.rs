@@ -136,7 +136,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         let device = stream.device_ref();
         let raw = stream.cuda_handle().ok_or_else(|| no_gpu("a cudarc slice", device)).at(site)?;
         let (name, len, shape) = (self.display_name(), self.len(), format!("{:?}", self.shape()));
-        let Some(address) = self.into_device_memory(stream, site)? else {
+        let Some(address) = self.take_device_memory(stream, site)? else {
             return Err(Error::Shape {
                 call: site.into(),
                 operation: format!("a cudarc slice of {name}"),

@@ -141,6 +141,12 @@ impl<'a> BoundArray<'a> {
         self.form != ArrayForm::Sized
     }
 
+    /// The view that was bound.
+    pub(in crate::launch) fn stored(&self) -> StoredView<'a> {
+        let Self { storage, view, element_bytes, .. } = *self;
+        StoredView { storage, view, element_bytes }
+    }
+
     /// The elements of the array that the view covers.
     pub(in crate::launch) fn selection(&self) -> Selection {
         if self.is_whole {

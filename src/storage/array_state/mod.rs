@@ -31,19 +31,16 @@ pub(crate) use self::stale_log::StaleOrigin;
 use self::stream_table::StreamTable;
 use self::whole_copies::{ArrayCopies, WholeCopies};
 use super::HostBuffer;
-#[cfg(any(feature = "cuda", feature = "dlpack"))]
 use crate::device::Stream;
 use crate::device::{Device, Held};
 use crate::traffic::{Flow, LaunchedCopies, Traffic};
 use resident_backend::call_site::CallSite;
 use resident_backend::sync;
 use resident_backend::{Address, Bytes, DeviceKind, HostMemory};
-#[cfg(any(feature = "cuda", feature = "dlpack"))]
 use resident_core::Access;
 use resident_core::coherence::{Coherence, ConstantId, Location, LossId};
 use resident_core::layout::MemoryOrder;
 use resident_core::ordering::Uses;
-#[cfg(any(feature = "cuda", feature = "dlpack"))]
 use resident_core::ordering::{Mark, UseEnd};
 
 /// The mutable state of an array.
@@ -128,7 +125,6 @@ impl ArrayState {
         Self { host, is_host_read_only, ..Self::new(Coherence::stored(Location::HOST)) }
     }
 
-    #[cfg(any(feature = "cuda", feature = "dlpack"))]
     pub(in crate::storage) fn on_device(
         extents: &[u64],
         stream: &Stream,

@@ -4,13 +4,13 @@ use smallvec::SmallVec;
 
 use crate::audit::Cause;
 use crate::device::{Device, Stream};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::storage::{ArrayState, Storage};
 use resident_backend::call_site::CallSite;
 use resident_backend::{Address, Dependencies, Position};
 use resident_core::Access;
 use resident_core::coherence::{Location, Region};
-use resident_core::layout::{Selection, Strided};
+use resident_core::layout::{OwnView, Selection, Strided};
 use resident_core::ordering::{Mark, UseEnd, Uses};
 
 /// An access that a call needs: its elements, and the name and site of the call for messages and
@@ -36,7 +36,8 @@ pub(crate) struct Request<'a> {
 pub(crate) struct StoredView<'a> {
     pub(crate) storage: &'a Storage,
     pub(crate) view: Strided<'a>,
-    /// The size of the view's elements, which may be fields of the array's elements.
+    /// The size of the view's elements, which may be fields of the array's elements, or the same
+    /// bytes as elements of any other size (`reinterpret`).
     pub(crate) element_bytes: u32,
 }
 
@@ -57,6 +58,70 @@ impl<'a> StoredView<'a> {
     #[inline]
     pub(crate) fn with_selection<R>(&self, serve: impl FnOnce(&Selection) -> R) -> R {
         if self.is_whole() { serve(&Selection::Whole) } else { serve(&self.selection()) }
+    }
+
+    /// Whether each element is one of the array's elements or a field of one. Copies of such views
+    /// take each part from where it is newest; others take all from one place.
+    #[inline]
+    pub(crate) fn has_fields(&self) -> bool {
+        self.storage.memory_order().has_fields(&self.view, self.element_bytes)
+    }
+
+    /// Whether the view has no part of a number without the rest of it. The selection of another
+    /// view has bytes that the view has not, so such a view must not be written.
+    #[inline]
+    pub(crate) fn has_whole_numbers(&self) -> bool {
+        let memory_order = self.storage.memory_order();
+        let own_bytes = || self.view.distinct_len() * u64::from(self.element_bytes);
+        let unit_bytes = memory_order.unit_bytes();
+        unit_bytes <= 1
+            || self.element_bytes == unit_bytes
+            || self.element_bytes.is_multiple_of(unit_bytes)
+            || self.selection().len_bytes(memory_order) == own_bytes()
+    }
+
+    /// Returns an error if the view has a part of a number without the rest of it.
+    #[inline]
+    pub(crate) fn expect_whole_numbers(&self, operation: &str, site: CallSite) -> Result<()> {
+        if self.has_whole_numbers() { Ok(()) } else { Err(self.cut_numbers(operation, site)) }
+    }
+
+    #[cold]
+    fn cut_numbers(&self, operation: &str, site: CallSite) -> Error {
+        let (storage, element) = (self.storage, self.storage.element_name());
+        Error::Shape {
+            call: site.into(),
+            operation: format!("{operation} of a part of {}", storage.named()),
+            expected: format!("whole elements of the array, which are of type {element},"),
+            seen: format!(
+                "shape {:?} and strides {:?} from element {}, of {} bytes each",
+                self.view.shape, self.view.strides, self.view.offset, self.element_bytes
+            ),
+            instead: format!(
+                "write a part that begins and ends between elements of type {element}; a part of \
+                 an element can be read"
+            )
+            .into(),
+        }
+    }
+
+    /// The constants that fill the view with elements of these bytes: views of the same elements or
+    /// of parts of them, and the bytes of one. There are several if the array's elements are
+    /// smaller.
+    pub(crate) fn constants<'v>(&self, value: &'v [u8]) -> SmallVec<[(OwnView, &'v [u8]); 1]> {
+        let unit_bytes = self.storage.memory_order().unit_bytes() as usize;
+        // A shorter value than a unit has no units.
+        let units = value.chunks_exact(unit_bytes);
+        let Some(first) = units.clone().next() else {
+            return SmallVec::from_iter([(self.view.part_of_each(1, 0), value)]);
+        };
+        let count = units.len();
+        if units.clone().all(|unit| unit == first) {
+            let all = self.view.in_bytes(count as u32);
+            return SmallVec::from_iter([(all, first)]);
+        }
+        let part = |(index, unit)| (self.view.part_of_each(count, index), unit);
+        units.enumerate().map(part).collect()
     }
 
     /// The request of a call that copies contents, for this view, whose selection the caller has

@@ -4,6 +4,7 @@ use smallvec::SmallVec;
 
 use super::constant::fill;
 use super::element::newest_device;
+use super::newest::stream_where_newest;
 use crate::device::Stream;
 use crate::error::Result;
 use crate::storage::{HostWrite, StateGuard, Storage, UseKind};
@@ -90,6 +91,9 @@ impl Assignment<'_> {
         if source.storage.memory_order().is_empty() {
             return Ok(());
         }
+        if !source.has_fields() || !destination.has_fields() {
+            return report_after(|| self.copy_from_one_place());
+        }
         // With parts of elements in different places, both are copied byte by byte.
         let in_bytes = source.is_divided() && destination.is_divided();
         let unit_bytes = if in_bytes { 1 } else { destination.element_bytes };
@@ -105,13 +109,47 @@ impl Assignment<'_> {
     /// several is refused, the error counts the bytes of those before.
     fn copy_all(&self) -> Result<()> {
         let contents = self.contents()?;
+        if self.cuts_elements(&contents) {
+            return self.copy_from_one_place();
+        }
         let (groups, constants) = self.groups(&contents);
+        self.copy(&groups, &constants)
+    }
+
+    /// Whether the contents of a part of an element are in another place than the rest.
+    fn cuts_elements(&self, contents: &[(Region, Content)]) -> bool {
+        let StoredView { storage, element_bytes, .. } = self.source;
+        let memory_order = storage.memory_order();
+        let is_cut = |(region, _): &(Region, Content)| {
+            region.span(region.axes() - 1).len() != u64::from(element_bytes)
+        };
+        element_bytes > memory_order.unit_bytes() && contents.iter().any(is_cut)
+    }
+
+    /// Copies all elements after they were made valid in one place.
+    fn copy_from_one_place(&self) -> Result<()> {
+        let Self { source, destination, .. } = self;
+        let stream = match self.target {
+            Target::On(stream) => Some(stream.clone()),
+            Target::WhereNewest | Target::WhereItLives => stream_where_newest(source, None),
+        };
+        let element_bytes = u64::from(source.element_bytes);
+        let boxes = source.view.copies_of_all_to(&destination.view, element_bytes);
+        let (source, destination) = (source.selection(), destination.selection());
+        if destination.is_empty() {
+            return Ok(());
+        }
+        let pair = CopyPair { source, destination, boxes };
+        self.copy(&[Group { stream, peer: None, pair }], &[])
+    }
+
+    fn copy(&self, groups: &[Group], constants: &[(CopyPair, Bytes)]) -> Result<()> {
         // The acquired sources and destinations are kept until all copies are queued.
         let mut acquired: SmallVec<[Acquired<'_>; 2]> = SmallVec::new();
-        for group in &groups {
+        for group in groups {
             self.acquire(group, &mut acquired)?;
         }
-        if let (Target::On(stream), [(pair, _), ..]) = (self.target, constants.as_slice()) {
+        if let (Target::On(stream), [(pair, _), ..]) = (self.target, constants) {
             let to = self.to(pair);
             acquired.push(acquire_on(&to, stream, &mut Dependencies::new())?);
         }

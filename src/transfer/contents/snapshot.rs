@@ -5,10 +5,12 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::copy_out::{CallerWaits, CopyOut, DeviceParts, Newest, len_bytes};
+use super::newest::stream_where_newest;
 use crate::audit::{self, Discarded};
 use crate::device::Stream;
 use crate::error::{Error, Result};
 use crate::storage::HostBuffer;
+use crate::transfer::access::acquire::acquire_on;
 use crate::transfer::access::request::{Queued, Request, StoredView};
 use crate::transfer::copy::job::prepare_downloads;
 use crate::transfer::copy::missing::acquire_host;
@@ -16,7 +18,7 @@ use crate::transfer::copy::plan::operation_bytes_max;
 use crate::transfer::copy::report::run_deferred;
 use resident_backend::call_site::CallSite;
 use resident_backend::failure::Inquiry;
-use resident_backend::{CopyBox, host_copy};
+use resident_backend::{CopyBox, Dependencies, host_copy};
 use resident_core::Access;
 use resident_core::coherence::{Content, Location, Region, Source};
 use resident_core::layout::{Selection, Strided};
@@ -93,7 +95,35 @@ pub(super) fn snapshot_to(
     if part.storage.memory_order().is_empty() {
         return Ok(());
     }
+    if !part.has_fields() {
+        return snapshot_from_one_place(part, copies, to, call);
+    }
     part.with_units(to, part.is_divided(), |part, to| snapshot_units(part, copies, to, call))
+}
+
+/// As [`snapshot_to`], after all elements were made valid where most of the contents are newest:
+/// the parts that have contents in one place may end within elements of the view.
+fn snapshot_from_one_place(
+    part: StoredView<'_>,
+    out: &mut CopyOut,
+    to: Strided<'_>,
+    SnapshotCall { stream, operation, site, .. }: SnapshotCall<'_>,
+) -> Result<()> {
+    let selection = part.selection();
+    let request = part.request(&selection, Access::Read, operation, site).ahead_of_use();
+    if request.is_empty() {
+        return Ok(());
+    }
+    let copies = part.view.copies_of_all_to(&to, u64::from(part.element_bytes));
+    let Some(stream) = stream_where_newest(&part, stream) else {
+        return out.copy_from_host(&request, &copies);
+    };
+    let acquired = acquire_on(&request, &stream, &mut Dependencies::new())?;
+    let operations = SmallVec::from_iter([copies]);
+    let parts = DeviceParts { location: acquired.location, regions: request.regions(), operations };
+    let outcome = out.copy_from_device(&request, Some(&stream), parts);
+    run_deferred();
+    outcome
 }
 
 /// As [`snapshot_to`], for views in units of the memory order.

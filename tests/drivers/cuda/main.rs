@@ -18,6 +18,8 @@ mod cudarc_interop;
 mod deaths_and_races;
 #[cfg(all(target_os = "linux", feature = "cuda"))]
 mod device_arrays;
+#[cfg(all(target_os = "linux", feature = "cuda"))]
+mod device_memory;
 #[cfg(all(target_os = "linux", feature = "cuda", feature = "dlpack"))]
 mod dlpack;
 #[cfg(all(target_os = "linux", feature = "cuda"))]

@@ -6,6 +6,7 @@ mod bodies_for_each_element;
 mod contents_given_up;
 mod contract;
 mod device_arrays;
+mod device_memory;
 mod device_views;
 #[cfg(feature = "dlpack")]
 mod dlpack;
@@ -33,6 +34,7 @@ mod numba_device_array_defects;
 mod order;
 mod owners;
 mod peer_hazards;
+mod reinterpreted;
 mod repeated_launches;
 mod scattered;
 mod soundness;

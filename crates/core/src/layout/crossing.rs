@@ -28,7 +28,7 @@ struct MemoryIndex {
 
 impl OwnView {
     /// With an axis split into rows of `inner` elements.
-    fn split_rows(&mut self, axis: usize, inner: usize) {
+    pub(super) fn split_rows(&mut self, axis: usize, inner: usize) {
         let stride = self.strides[axis];
         self.shape[axis] /= inner;
         self.strides[axis] = stride * inner as isize;
@@ -37,7 +37,7 @@ impl OwnView {
     }
 
     /// The elements before index `at` of an axis, and those from it on. The axis ascends.
-    fn cut(mut self, axis: usize, at: usize) -> [Self; 2] {
+    pub(super) fn cut(mut self, axis: usize, at: usize) -> [Self; 2] {
         let mut rest = self.clone();
         rest.offset += at * self.strides[axis] as usize;
         rest.shape[axis] -= at;
@@ -171,7 +171,7 @@ impl MemoryIndex {
 }
 
 /// The same elements with all axes ascending, and without repeated axes.
-fn ascending(view: &Strided<'_>) -> OwnView {
+pub(super) fn ascending(view: &Strided<'_>) -> OwnView {
     let mut own = OwnView {
         shape: SmallVec::new(),
         strides: SmallVec::new(),

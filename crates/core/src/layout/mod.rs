@@ -16,6 +16,7 @@
 //! means the same bytes in every copy. A *unit* is an element. In arrays of records it is a byte,
 //! on an axis of its own, so that a region can be a field of each record.
 //!
+//! `covering` is about views whose elements are no whole units, as bytes of numbers are.
 //! `crossing` is about views of which an axis runs along several axes of the memory order,
 //! `reshape` about the strides of a view in another shape, or repeated.
 //!
@@ -25,6 +26,7 @@
 //! [`Span`]: crate::coherence::Span
 
 mod copy_box;
+mod covering;
 mod crossing;
 mod footprint;
 mod memory_order;

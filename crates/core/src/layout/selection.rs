@@ -72,7 +72,8 @@ impl Selection {
 }
 
 impl MemoryOrder {
-    /// The elements of a view, which have this size.
+    /// The elements of a view, which have this size. If they are no whole units, the units that
+    /// cover them.
     pub fn select(&self, view: &Strided<'_>, element_bytes: u32) -> Selection {
         let len = view.distinct_len();
         if len * u64::from(element_bytes) == self.len_bytes() {
@@ -82,12 +83,22 @@ impl MemoryOrder {
             return Selection::Boxes(SmallVec::new());
         }
         if element_bytes != self.unit_bytes() {
-            return self.boxes(&view.in_bytes(element_bytes).strided());
+            return self.select_other(view, element_bytes);
         }
         self.boxes(view)
     }
 
-    /// The bytes of an element of which a view has `value`, and zeros around it.
+    /// As [`select`](Self::select), for elements that are no units.
+    fn select_other(&self, view: &Strided<'_>, element_bytes: u32) -> Selection {
+        let part_bytes = common_divisor(element_bytes, self.unit_bytes());
+        let parts = view.in_bytes(element_bytes / part_bytes);
+        match self.unit_bytes() / part_bytes {
+            1 => self.boxes(&parts.strided()),
+            per_unit => Selection::Boxes(self.covering(&parts.strided(), per_unit as usize)),
+        }
+    }
+
+    /// The bytes of an element of which a view has `value`, which is repeated around it.
     pub fn widened(&self, selection: &Selection, value: &[u8]) -> SmallVec<[u8; 16]> {
         let mut element = SmallVec::from_elem(0, self.byte_axis().len() as usize);
         let start = match selection {
@@ -96,7 +107,9 @@ impl MemoryOrder {
             }
             Selection::Whole => 0,
         };
-        element[start..start + value.len()].copy_from_slice(value);
+        let (before, after) = element.split_at_mut(start);
+        let places = after.iter_mut().chain(before);
+        places.zip(value.iter().cycle()).for_each(|(place, byte)| *place = *byte);
         element
     }
 
@@ -170,6 +183,14 @@ impl MemoryOrder {
             .collect::<Option<_>>()?;
         Some(product_of(spans))
     }
+}
+
+/// The largest number that divides both, of which none is 0.
+pub(super) fn common_divisor(mut one: u32, mut other: u32) -> u32 {
+    while other > 0 {
+        (one, other) = (other, one % other);
+    }
+    one
 }
 
 /// Lengths and strides of the axes along which a view has several elements in memory.

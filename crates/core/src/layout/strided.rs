@@ -73,6 +73,14 @@ impl Strided<'_> {
         OwnView { shape, strides, offset: self.offset * len_bytes }
     }
 
+    /// One of `count` equal parts of each element, in parts.
+    pub fn part_of_each(&self, count: usize, index: usize) -> OwnView {
+        let OwnView { mut shape, mut strides, offset } = self.in_bytes(count as u32);
+        shape.pop();
+        strides.pop();
+        OwnView { shape, strides, offset: offset + index }
+    }
+
     /// Whether the indices of an axis descend in memory. False in an empty view.
     #[inline]
     pub fn is_reversed(&self, axis: usize) -> bool {

@@ -47,6 +47,15 @@ impl Strided<'_> {
         (source, destination, copies)
     }
 
+    /// The copies from all elements of this view to another view of the same shape.
+    pub fn copies_of_all_to(
+        &self,
+        other: &Strided<'_>,
+        element_bytes: u64,
+    ) -> SmallVec<[CopyBox; 1]> {
+        self.copies_to(other, &self.whole_box(), element_bytes).2
+    }
+
     /// The copies to a box of this view from the same box of another view of the same shape.
     pub fn copies_from(
         &self,

@@ -1,6 +1,5 @@
 //! cudarc's slices as device memory: an array takes a slice over, and gives a slice away.
 
-use std::ffi::c_int;
 use std::sync::Arc;
 
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtrMut, DriverError};
@@ -40,10 +39,7 @@ impl GpuStreamHandle {
     /// The number of the GPU to which memory belongs; `None` if the driver did not allocate it.
     pub fn gpu_of(&self, address: u64) -> Result<Option<usize>, BackendError> {
         self.0.device.context().make_current()?;
-        const DEVICE_ORDINAL: c_int = 9;
-        let ordinal = pointer::attribute(self.0.driver(), address, DEVICE_ORDINAL);
-        // The driver writes 32 bits, -1 for none.
-        Ok(ordinal.and_then(|ordinal| usize::try_from(ordinal as u32 as i32).ok()))
+        Ok(pointer::device_ordinal(self.0.driver(), address))
     }
 
     /// Makes work queued here from now on run after the work queued on a stream of other code so
