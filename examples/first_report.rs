@@ -8,8 +8,9 @@ use resident::{Device, Grid, In, Kernel, Out, Result, SmartArray, audit};
 
 const CUDA: &str = r#"
 extern "C" __global__ void blur(resident::View2<const float> src, resident::View2<float> dst) {
-    long long i = blockIdx.y * blockDim.y + threadIdx.y, j = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= dst.shape[0] || j >= dst.shape[1]) return;
+    long long i = blockIdx.y * (long long)blockDim.y + threadIdx.y;
+    long long j = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+    if (!dst.contains(i, j)) return;
     long long up = i > 0 ? i - 1 : i, down = i + 1 < dst.shape[0] ? i + 1 : i;
     dst(i, j) = (src(up, j) + src(i, j) + src(down, j)) / 3;
 }"#;
@@ -31,10 +32,10 @@ pub fn main() -> Result<()> {
         let mut soft = SmartArray::uninit((1024, 768)).named("soft");
         let mut softer = SmartArray::uninit((1024, 768)).named("softer");
         let grid = Grid::cover_2d((1024, 768), (8, 32));
-        blur.launch(grid, (&photo, &mut soft))?; // line 34: uploads `photo`
-        soft.slice_mut(s![500, ..]).host_overwrite()?.fill(0.0); // line 35: the host draws
-        blur.launch(grid, (&soft, &mut softer))?; // line 36: uploads that row
-        Ok(softer.slice(s![.., 99]).host()?.sum()) // line 37: downloads a column
+        blur.launch(grid, (&photo, &mut soft))?; // line 35: uploads `photo`
+        soft.slice_mut(s![500, ..]).host_overwrite()?.fill(0.0); // line 36: clears a row
+        blur.launch(grid, (&soft, &mut softer))?; // line 37: uploads that row
+        Ok(softer.slice(s![.., 99]).host()?.sum()) // line 38: downloads a column
     });
     println!("{}\n{report}", sum?);
     Ok(())
