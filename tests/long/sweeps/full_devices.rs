@@ -171,7 +171,7 @@ impl Chain {
             for attempt in 0.. {
                 match array.host() {
                     Ok(host) => {
-                        assert_eq!(host.as_slice().expect("in order"), expected, "{number}")
+                        assert_eq!(host.as_slice().expect("in order"), expected, "{number}");
                     }
                     Err(Error::Lost { operation, .. }) => {
                         assert!(doubted[number], "a{number}: {operation}");
