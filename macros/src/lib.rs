@@ -25,7 +25,7 @@ pub fn budget(limits: TokenStream, function: TokenStream) -> TokenStream {
     expand(limits, function).unwrap_or_else(error)
 }
 
-/// Makes a struct of elements an [`Element`](trait@Element) itself, so that arrays can have records
+/// Makes a struct of elements an `Element` itself, so that arrays can have records
 /// of it. The struct has `#[repr(C)]`, as the same struct in CUDA C, or `#[repr(transparent)]`, and
 /// is `Clone` and `Copy`:
 ///

@@ -61,7 +61,7 @@ impl<T: Element, D: Dimension> DeviceArray<T, D> {
         let layout = Layout::of_shape::<T>(shape);
         let len_bytes = (layout.len() * size_of::<T>()) as u64;
         if len_bytes == 0 {
-            let empty = DeviceArray::uninit_on(&stream, layout.dim().clone());
+            let empty = Self::uninit_on(&stream, layout.dim().clone());
             return empty.map_err(|error| error.at(site));
         }
         check_start::<T>(address).at(site)?;

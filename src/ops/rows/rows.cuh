@@ -23,8 +23,9 @@ static __device__ __forceinline__ E *row(const resident::View<E, RANK> &view, lo
     return view.data + offset;
 }
 
-/// The length of a chunk, of which the last of a row may have fewer elements.
-static __device__ __forceinline__ long long length(long long row, long long chunk,
-                                                   long long first) {
+/// The length of a chunk, of which the last of a row may have fewer elements. A template, because
+/// some kernels do not use it.
+template <typename I>
+static __device__ __forceinline__ I length(I row, I chunk, I first) {
     return row - first < chunk ? row - first : chunk;
 }

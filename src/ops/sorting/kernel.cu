@@ -20,7 +20,7 @@ extern "C" __global__ void sort_runs(resident::View<const T, RANK> a,
     long long item = resident::thread();
     if (item >= a.size() / len * runs) return;
     long long n = item / runs, first = item % runs * RUN, step_a = a.strides[RANK - 1];
-    long long step = places.strides[RANK - 1], count = length(len, RUN, first);
+    long long step = places.strides[RANK - 1], count = length<long long>(len, RUN, first);
     const T *from = row(a, n);
     u64 *to = row(places, n) + first * step;
     for (long long i = 0; i < count; ++i) {

@@ -451,7 +451,7 @@ fn column_major_arrays_are_reinterpreted_along_their_columns() -> Result<()> {
 fn arrays_without_elements_are_reinterpreted() -> Result<()> {
     let stream = lab().stream();
     let mut none = SmartArray::<u8, _>::from(vec![]);
-    assert_eq!(none.reinterpret::<f64>()?.to_vec()?, []);
+    assert!(none.reinterpret::<f64>()?.to_vec()?.is_empty());
     none.reinterpret_mut::<f64>()?.fill(1.0)?;
     drop(none.reinterpret_mut::<f64>()?.gpu_mut_on(&stream)?);
     assert_eq!(none.reinterpret::<u64>()?.host()?.as_slice(), Some(&[][..]));
