@@ -1,7 +1,6 @@
 //! Fields of records on embedded devices: their order, what is told, and what guards and watches
 //! make of them.
 
-use std::collections::BTreeMap;
 use std::marker::PhantomData;
 
 use bytemuck::Zeroable;
@@ -39,7 +38,7 @@ pub(crate) struct Entry(
     /// Another record.
     pub Particle,
     pub(crate) [u8; 4],
-    PhantomData<BTreeMap<u8, fn(u16, u16) -> u16>>,
+    PhantomData<fn(u8, u16) -> u8>,
     r#Units,
 );
 
