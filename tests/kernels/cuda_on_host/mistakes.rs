@@ -15,7 +15,7 @@ extern "C" __global__ void scale(unsigned n, float *x) {
 /// Launches the kernel of this name, whose source is [`SCALE`] with an edit.
 fn scale(name: &str, from: &str, to: &str) -> Result<()> {
     assert!(SCALE.contains(from), "{from}");
-    // SAFETY: the kernel accesses as many elements as it is told, or does not compile.
+    // SAFETY: the kernel accesses as many elements as its count says, or does not compile.
     let kernel = unsafe { Kernel::<(u32, InOut<f32>)>::new(name).cuda(SCALE.replace(from, to)) };
     kernel.launch(8, (8, &mut SmartArray::ones(8)))
 }
@@ -42,7 +42,7 @@ const MISTAKES: &[Mistake] = &[
     }),
     ("an output that is not all written", || {
         let source = SCALE.replace("*=", "=");
-        // SAFETY: the kernel writes as many elements as it is told.
+        // SAFETY: the kernel writes as many elements as its count says.
         let kernel = unsafe { Kernel::<(u32, Out<f32>)>::new("scale").cuda(source) };
         let (device, mut x) = (checking(), SmartArray::<f32, _>::uninit(8).named("x"));
         kernel.launch_on(&device.stream(), 8, (4, &mut x))?;
