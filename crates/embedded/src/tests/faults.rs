@@ -1,8 +1,8 @@
 //! Injected faults, at submission and late, for each call of a scenario; inherited failures; panics
 //! in bodies.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use super::fixtures::{
     Accepting, HostBytes, allocate, body, contents, contiguous, depending, download, fill, finish,
@@ -207,12 +207,15 @@ fn a_panic_in_a_body_or_its_drop_leaves_the_stream_running() {
         let plain = stream.launched(&body("plain", |_| panic!("a plain panic of a test")), &[]);
         let odd = stream.launched(&body("odd", |_| std::panic::panic_any(7)), &[]);
         let evil = stream.launched(&body("evil", |_| std::panic::panic_any(Bomb)), &[]);
-        let bomb = Bomb;
+        let (bomb, gate) = (Bomb, Arc::new(Mutex::new(())));
+        let (passes, closed) = (Arc::clone(&gate), gate.lock());
         let holding = body("holding", move |_| {
-            let _held = &bomb;
+            let _held = (&bomb, passes.lock());
         });
         let dropped = stream.launched(&holding, &[]);
+        // The stream has the last handle.
         drop(holding);
+        drop(closed);
         finish(&stream);
         let cause = |position| failure::at(stream.id(), position).unwrap().cause.clone();
         assert_eq!(cause(plain), "a plain panic of a test");
