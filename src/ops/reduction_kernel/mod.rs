@@ -80,7 +80,7 @@ pub use inputs::{ReductionInput, ReductionInputs};
 ///
 /// Texts are expressions of the language of [`Elementwise`](super::Elementwise), with its limits.
 /// Each is converted to the type of the result, but for floats where that is an integer: write
-/// `(int)x`. The text that joins has the names `a` and `b` alone, and
+/// `(int)x`. The text that joins has only the names `a` and `b`, and
 /// should be associative and commutative, as sums, products, minima and maxima are: which elements
 /// are joined first depends on shapes and strides, but neither on the device nor on the number of
 /// threads, so that a result is the same in each run. (The compiler of a GPU may contract products

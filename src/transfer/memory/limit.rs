@@ -77,7 +77,7 @@ impl Device {
     }
 }
 
-/// Frees memory until the library holds at most `limit_bytes`. The caller allocates alone.
+/// Frees memory until the library holds at most `limit_bytes`. The caller holds `allocate_alone`.
 fn shrink(device: &Device, limit_bytes: u64, site: CallSite) -> Result<()> {
     let mut searches = Searches::new(device, None, site);
     loop {

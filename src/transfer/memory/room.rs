@@ -28,7 +28,7 @@ struct Kept {
     uses: u64,
 }
 
-/// The searches for room of a thread that allocates alone.
+/// The searches for room of a thread that holds `allocate_alone`.
 pub(super) struct Searches<'a> {
     device: &'a Device,
     /// An array that needs the room, and has no copy.
