@@ -19,8 +19,8 @@
 //! * Memory is named by its [`Address`]. The caller orders a free after all uses of the address.
 //!   Work keeps alive the host memory that it accesses.
 //! * No call waits for another thread of this process that may hold a lock of this library. The
-//!   exceptions are `synchronize_to`, `trim`, and `allocate` when it finds no free memory: their
-//!   callers hold no lock.
+//!   exceptions are `synchronize_to`, `trim`, and `allocate` and `commit` when they find no free
+//!   memory: their callers hold no lock.
 //!
 //! To add a kind of GPU:
 //!
@@ -62,6 +62,7 @@ pub mod work;
 
 use std::any::Any;
 use std::fmt::Debug;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -137,6 +138,9 @@ pub struct DeviceProperties {
     /// The largest number of such operations of one call that should be in flight. The first half
     /// of them is on its way while the host packs the second half.
     pub chunks_in_flight_max: usize,
+    /// The unit in which memory is committed to reserved addresses ([`Backend::reserve`]), in
+    /// bytes; `None` if the device has no such memory.
+    pub page_bytes: Option<u64>,
     /// Whether a copy may be cheaper if it also reads what lies between its parts
     /// ([`CopyWork::may_read_between`]).
     pub reads_between_parts: bool,
@@ -167,6 +171,14 @@ pub trait Backend: SourceDevice {
     fn set_memory_limit(&self, len_bytes: Option<u64>);
     /// The most bytes that can be in use, if that is less than the driver has.
     fn memory_limit(&self) -> Option<u64>;
+    /// Reserves addresses for this number of bytes, without memory. [`RawStream::free`] frees them
+    /// with the memory that is committed to them then. Called only if there are `page_bytes`.
+    fn reserve(&self, len_bytes: u64, label: &Label) -> Result<Address, BackendError>;
+    /// Commits memory to pages of a reservation that have none. Work of all streams may use it from
+    /// now on. Its contents are initialised but unspecified, as those of [`RawStream::allocate`].
+    /// It counts as in use, and is refused as an allocation is; then none of the pages get any.
+    /// Waits for queued work that decommits any of these pages. The caller holds no lock.
+    fn commit(&self, pages: &PageRange, label: &Label) -> Result<(), BackendError>;
     /// The default stream. Called once, when the device is opened; an emulation does
     /// not count this call and cannot fail it.
     fn default_stream(&self) -> Result<Arc<dyn RawStream>, BackendError>;
@@ -291,6 +303,16 @@ pub struct ManagedRange {
     pub len_bytes: usize,
 }
 
+/// Pages of reserved addresses: bytes from a multiple of the device's `page_bytes` to another one,
+/// or to the end of the reservation.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PageRange {
+    /// The address that was reserved.
+    pub reservation: Address,
+    /// Offsets from it.
+    pub bytes: Range<u64>,
+}
+
 /// CUDA's advice for managed memory (`CUmem_advise`). A place is the number of a device of the
 /// backend's kind, or the host (`None`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -348,6 +370,9 @@ pub trait RawStream: Any + Debug + Send + Sync {
     fn allocate(&self, len_bytes: u64, label: &Label) -> Result<Address, BackendError>;
     /// Frees memory after all work queued here so far.
     fn free(&self, address: Address) -> Result<Position, BackendError>;
+    /// Frees the memory of pages that all have some, after all work queued here so far. Until then
+    /// it counts as pooled. The addresses stay reserved.
+    fn decommit(&self, pages: &PageRange) -> Result<Position, BackendError>;
     /// Queues a copy, or leaves it to the calling thread, as `maker` allows. A call that returns
     /// [`Copying::Declined`] has changed nothing.
     fn copy(&self, work: Box<CopyWork>, maker: Maker) -> Result<Copying, BackendError>;

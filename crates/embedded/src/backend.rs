@@ -8,14 +8,14 @@ use super::engine::DeviceCore;
 use super::errors::{CODE_UNKNOWN_CAPACITY, driver_error};
 use super::memory::{PinnedBlock, machine_memory};
 use super::simulation::{CallDraft, CallKind};
-use super::stream_handle::EmbeddedStreamHandle;
+use super::stream_handle::{EmbeddedStreamHandle, invalid};
 use resident_backend::ForeignMemory;
 use resident_backend::host_allocation::CountedBytes;
 use resident_backend::{
     Address, AdviceChange, Backend, BackendError, BackendErrorKind, Capacity, CopyBox, DeviceKind,
-    DeviceProperties, Footprint, HostMemory, KernelCode, LeftOut, LoadError, ManagedRange,
-    MappedMemory, MemoryAdvice, MemoryUsage, ModuleVariable, PinnedOptions, PinnedRegistration,
-    Position, Program, RawStream, SourceDevice, StagedBytes,
+    DeviceProperties, Footprint, HostMemory, KernelCode, Label, LeftOut, LoadError, ManagedRange,
+    MappedMemory, MemoryAdvice, MemoryUsage, ModuleVariable, PageRange, PinnedOptions,
+    PinnedRegistration, Position, Program, RawStream, SourceDevice, StagedBytes,
 };
 
 impl EmbeddedDevice {
@@ -102,6 +102,14 @@ impl Backend for EmbeddedDevice {
 
     fn properties(&self) -> DeviceProperties {
         self.properties
+    }
+
+    fn reserve(&self, _len_bytes: u64, _label: &Label) -> Result<Address, BackendError> {
+        Err(invalid("reserve", "the device has no pages"))
+    }
+
+    fn commit(&self, _pages: &PageRange, _label: &Label) -> Result<(), BackendError> {
+        Err(invalid("commit", "the device has no pages"))
     }
 
     fn ordinal(&self) -> usize {

@@ -16,8 +16,8 @@ use resident_backend::call_site::CallSite;
 use resident_backend::sync::BackendGuard;
 use resident_backend::{
     Address, BackendError, CopyWork, Copying, EventTiming, FillWork, Label, LaunchCall, Maker,
-    ManagedRange, OwnCopy, Position, PrefetchTarget, RawEvent, RawStream, StagedBytes, StreamId,
-    TaskWaker, Work,
+    ManagedRange, OwnCopy, PageRange, Position, PrefetchTarget, RawEvent, RawStream, StagedBytes,
+    StreamId, TaskWaker, Work,
 };
 
 /// One in-order stream of an embedded device.
@@ -238,6 +238,10 @@ impl RawStream for EmbeddedStreamHandle {
         })
     }
 
+    fn decommit(&self, _pages: &PageRange) -> Result<Position, BackendError> {
+        Err(invalid("decommit", "the device has no pages"))
+    }
+
     fn copy(&self, work: Box<CopyWork>, maker: Maker) -> Result<Copying, BackendError> {
         self.check_usable("copy")?;
         let work = Work::Copy(work);
@@ -398,6 +402,6 @@ fn check_fill(fill: &FillWork) -> Result<(), BackendError> {
     }
 }
 
-fn invalid(call: &'static str, detail: impl Into<String>) -> BackendError {
+pub(crate) fn invalid(call: &'static str, detail: impl Into<String>) -> BackendError {
     driver_error(CODE_INVALID, call, detail)
 }

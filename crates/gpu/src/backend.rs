@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 use super::code;
 use super::copy::cost::{Costs, DownloadPlan};
 use super::device::GpuDevice;
+use super::driver::invalid;
 use super::memory::allocator::free_and_total;
 use super::memory::external::ExternalAllocation;
 use super::memory::managed;
@@ -22,9 +23,9 @@ use resident_backend::ForeignMemory;
 use resident_backend::grid::GridLimits;
 use resident_backend::{
     Address, AdviceChange, Backend, BackendError, BackendErrorKind, Capacity, CopyBox, DeviceKind,
-    DeviceProperties, Footprint, HostMemory, KernelCode, LeftOut, LoadError, ManagedRange,
-    MappedMemory, MemoryAdvice, MemoryUsage, ModuleVariable, PinnedOptions, PinnedRegistration,
-    Program, RawStream, SourceDevice, StagedBytes, scope,
+    DeviceProperties, Footprint, HostMemory, KernelCode, Label, LeftOut, LoadError, ManagedRange,
+    MappedMemory, MemoryAdvice, MemoryUsage, ModuleVariable, PageRange, PinnedOptions,
+    PinnedRegistration, Program, RawStream, SourceDevice, StagedBytes, scope,
 };
 
 impl GpuDevice {
@@ -75,10 +76,19 @@ impl Backend for GpuDevice {
             poison_byte: None,
             chunk_bytes_max: settings.chunk_bytes_max,
             chunks_in_flight_max: settings.chunks_in_flight_max,
+            page_bytes: None,
             reads_between_parts: true,
             runs_by_itself: true,
             knows_left_out: false,
         }
+    }
+
+    fn reserve(&self, _len_bytes: u64, _label: &Label) -> Result<Address, BackendError> {
+        Err(invalid("reserve", "the device has no pages".to_owned()))
+    }
+
+    fn commit(&self, _pages: &PageRange, _label: &Label) -> Result<(), BackendError> {
+        Err(invalid("commit", "the device has no pages".to_owned()))
     }
 
     fn ordinal(&self) -> usize {

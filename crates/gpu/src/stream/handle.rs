@@ -15,7 +15,8 @@ use crate::context::make_current;
 use crate::driver::invalid;
 use resident_backend::{
     Address, BackendError, CopyWork, Copying, EventTiming, FillWork, Label, LaunchCall, Maker,
-    ManagedRange, Position, PrefetchTarget, RawEvent, RawStream, StagedBytes, StreamId, TaskWaker,
+    ManagedRange, PageRange, Position, PrefetchTarget, RawEvent, RawStream, StagedBytes, StreamId,
+    TaskWaker,
 };
 
 /// A stream's handle.
@@ -85,6 +86,10 @@ impl RawStream for GpuStreamHandle {
 
     fn free(&self, address: Address) -> Result<Position, BackendError> {
         self.0.record_death(self.0.free(address))
+    }
+
+    fn decommit(&self, _pages: &PageRange) -> Result<Position, BackendError> {
+        Err(invalid("decommit", "the device has no pages".to_owned()))
     }
 
     fn copy(&self, work: Box<CopyWork>, maker: Maker) -> Result<Copying, BackendError> {
