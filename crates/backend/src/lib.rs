@@ -49,6 +49,7 @@ mod label;
 pub mod panic_message;
 pub mod parallel;
 pub mod program;
+pub mod reserved_memory;
 pub mod scope;
 mod staged_bytes;
 pub mod sync;
@@ -311,6 +312,12 @@ pub struct PageRange {
     pub reservation: Address,
     /// Offsets from it.
     pub bytes: Range<u64>,
+}
+
+impl PageRange {
+    pub fn len_bytes(&self) -> u64 {
+        self.bytes.end.saturating_sub(self.bytes.start)
+    }
 }
 
 /// CUDA's advice for managed memory (`CUmem_advise`). A place is the number of a device of the

@@ -8,7 +8,7 @@ use super::engine::DeviceCore;
 use super::errors::{CODE_UNKNOWN_CAPACITY, driver_error};
 use super::memory::{PinnedBlock, machine_memory};
 use super::simulation::{CallDraft, CallKind};
-use super::stream_handle::{EmbeddedStreamHandle, invalid};
+use super::stream_handle::EmbeddedStreamHandle;
 use resident_backend::ForeignMemory;
 use resident_backend::host_allocation::CountedBytes;
 use resident_backend::{
@@ -25,11 +25,19 @@ impl EmbeddedDevice {
         kind: CallKind,
         call: impl FnOnce() -> Result<T, BackendError>,
     ) -> Result<T, BackendError> {
-        self.core.check_usable(kind.name())?;
+        self.counted_as(CallDraft::unlabelled(kind, None), call)
+    }
+
+    /// The same, with what the log says of the call.
+    fn counted_as<T>(
+        &self,
+        draft: CallDraft,
+        call: impl FnOnce() -> Result<T, BackendError>,
+    ) -> Result<T, BackendError> {
+        self.core.check_usable(draft.kind.name())?;
         match &self.core.instruments {
             None => call(),
             Some(instruments) => {
-                let draft = CallDraft::unlabelled(kind, None);
                 instruments.counted(draft, |_| call().map(|value| (value, Position::START)))
             }
         }
@@ -104,12 +112,30 @@ impl Backend for EmbeddedDevice {
         self.properties
     }
 
-    fn reserve(&self, _len_bytes: u64, _label: &Label) -> Result<Address, BackendError> {
-        Err(invalid("reserve", "the device has no pages"))
+    fn reserve(&self, len_bytes: u64, label: &Label) -> Result<Address, BackendError> {
+        let (memory, name) = (&self.core.memory, label.text.to_text());
+        let draft = CallDraft::of_memory(CallKind::Reserve, &name, len_bytes, None);
+        self.counted_as(draft, || {
+            let address = memory.reserve(len_bytes)?;
+            if let Some(instruments) = &self.core.instruments {
+                instruments.tracker.add_block(self.core.ordinal, address, len_bytes, &name);
+            }
+            Ok(address)
+        })
     }
 
-    fn commit(&self, _pages: &PageRange, _label: &Label) -> Result<(), BackendError> {
-        Err(invalid("commit", "the device has no pages"))
+    fn commit(&self, pages: &PageRange, label: &Label) -> Result<(), BackendError> {
+        let (memory, name) = (&self.core.memory, label.text.to_text());
+        let draft = CallDraft::of_memory(CallKind::Commit, &name, pages.len_bytes(), None);
+        self.counted_as(draft, || {
+            memory.commit(pages).or_else(|error| {
+                if !memory.may_commit_later(pages) {
+                    return Err(error);
+                }
+                self.streams.wait_for_frees("commit")?;
+                memory.commit(pages)
+            })
+        })
     }
 
     fn ordinal(&self) -> usize {

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use super::engine::{DeviceCore, Streams, Usable};
 use super::memory::{AddressSpace, StagingPool};
 use super::race_check::Tracker;
-use super::simulation::{Emulation, EmulationLog, Instruments, Simulation};
+use super::simulation::{Emulation, EmulationLog, Instruments, PAGE_BYTES, Simulation};
 use resident_backend::grid::GridLimits;
 use resident_backend::host_allocation::ByteCount;
 use resident_backend::{BodyKind, DeviceProperties, environment, host_copy};
@@ -55,7 +55,9 @@ impl EmbeddedDevice {
         let wishes = environment.as_ref().copied().unwrap_or_default();
         let findings: Option<Arc<Findings>> =
             wishes.sanitizes.then(|| Arc::new(Findings::default().printed()));
-        let memory = AddressSpace::new(first_address(0), None, None).checked(findings.clone());
+        let memory = AddressSpace::new(first_address(0), None, None)
+            .checked(findings.clone())
+            .paged(Some(PAGE_BYTES));
         let core = DeviceCore {
             ordinal: 0,
             memory,
@@ -76,7 +78,7 @@ impl EmbeddedDevice {
                 poison_byte: None,
                 chunk_bytes_max: u64::MAX,
                 chunks_in_flight_max: CHUNKS_IN_FLIGHT_MAX,
-                page_bytes: None,
+                page_bytes: Some(PAGE_BYTES),
                 reads_between_parts: false,
                 runs_by_itself: true,
                 knows_left_out: wishes.sanitizes,
@@ -103,10 +105,12 @@ impl EmbeddedDevice {
         };
         let findings = wishes.sanitizes.then(|| Arc::clone(&instruments.log.findings));
         let poison = emulation.is_poisoning.then_some(POISON);
+        let page_bytes = Some(emulation.page_bytes).filter(|page_bytes| *page_bytes > 0);
         let core = DeviceCore {
             ordinal,
             memory: AddressSpace::new(first_address(ordinal), emulation.memory_bytes, poison)
-                .checked(findings.clone()),
+                .checked(findings.clone())
+                .paged(page_bytes),
             link: emulation.link,
             instruments: Some(instruments),
             output_poison: poison,
@@ -118,7 +122,7 @@ impl EmbeddedDevice {
             poison_byte: poison,
             chunk_bytes_max: emulation.chunk_bytes_max,
             chunks_in_flight_max: CHUNKS_IN_FLIGHT_MAX,
-            page_bytes: None,
+            page_bytes,
             reads_between_parts: false,
             runs_by_itself: simulation.is_none(),
             knows_left_out: wishes.sanitizes,

@@ -10,7 +10,8 @@
 //! * `engine` runs operations: `stream` (a stream's pending operations, which outlive its
 //!   handle), `operation`, `execute`, `progress` (the completed position and its waiters),
 //!   `worker`, `streams` (all streams of a device), `device_core`, `clock`.
-//! * `memory` is device memory: `address_space` (addresses, the pool, the limit) and `block`.
+//! * `memory` is device memory: `address_space` (addresses, the pool, the limit; reservations
+//!   in `reserved`), `pages` and `block`.
 //! * `simulation` contains the features of emulated devices: `emulation` (settings), `seeded` (the
 //!   seeded scheduler), `faults`, `call_log`, `instruments`.
 //! * `race_check` reports accesses without a defined order: `tracker`, `hazard` (its reports),

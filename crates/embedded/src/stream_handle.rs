@@ -74,18 +74,35 @@ impl EmbeddedStreamHandle {
     fn free_block(&self, address: Address) -> Result<Position, BackendError> {
         let device = &self.stream.device;
         let len_bytes = device.memory.begin_free(address)?;
-        let check = |position, clock: &mut _| {
+        let access = MemoryAccess::of_free(device.ordinal, address, len_bytes);
+        let queued = self.submit_release("free", ControlOperation::Free(address), access);
+        queued.inspect_err(|_| device.memory.undo_free(address))
+    }
+
+    fn decommit_pages(&self, pages: &PageRange) -> Result<Position, BackendError> {
+        let device = &self.stream.device;
+        device.memory.begin_decommit(pages)?;
+        let access = MemoryAccess::of_decommit(device.ordinal, pages);
+        let decommit = ControlOperation::Decommit(pages.clone());
+        let queued = self.submit_release("decommit", decommit, access);
+        queued.inspect_err(|_| device.memory.undo_decommit(pages))
+    }
+
+    /// Queues an operation after which memory cannot be used.
+    fn submit_release(
+        &self,
+        name: &str,
+        release: ControlOperation,
+        access: MemoryAccess,
+    ) -> Result<Position, BackendError> {
+        self.stream.submit_control(release, |position, clock| {
             if let Some(instruments) = self.instruments() {
-                let access = MemoryAccess::of_free(device.ordinal, address, len_bytes);
-                let operation = self.operation(position, "free".into(), None);
+                let operation = self.operation(position, name.into(), None);
                 let (stream, depends) = (&self.stream.progress, &[][..]);
                 let submission = Submission { stream, position, operation, depends, clock };
                 instruments.check(&submission, &[access]);
             }
-        };
-        let free = ControlOperation::Free(address);
-        let queued = self.stream.submit_control(free, check);
-        queued.inspect_err(|_| device.memory.undo_free(address))
+        })
     }
 
     fn enqueue(&self, work: Work) -> Result<Position, BackendError> {
@@ -217,12 +234,8 @@ impl RawStream for EmbeddedStreamHandle {
         self.check_usable("allocate")?;
         let Some(instruments) = self.instruments() else { return self.allocate_block(len_bytes) };
         let name = label.text.to_text();
-        let draft = CallDraft {
-            kind: CallKind::Allocate,
-            label: Arc::clone(&name),
-            len_bytes,
-            stream: Some(self.stream.number),
-        };
+        let stream = Some(self.stream.number);
+        let draft = CallDraft::of_memory(CallKind::Allocate, &name, len_bytes, stream);
         instruments.counted(draft, |_| {
             let address = self.allocate_block(len_bytes)?;
             let device = self.stream.device.ordinal;
@@ -238,8 +251,13 @@ impl RawStream for EmbeddedStreamHandle {
         })
     }
 
-    fn decommit(&self, _pages: &PageRange) -> Result<Position, BackendError> {
-        Err(invalid("decommit", "the device has no pages"))
+    fn decommit(&self, pages: &PageRange) -> Result<Position, BackendError> {
+        self.check_usable("decommit")?;
+        let decommit = || self.decommit_pages(pages).map(|position| (position, position));
+        let Some(instruments) = self.instruments() else { return decommit().map(|done| done.0) };
+        let (stream, label) = (Some(self.stream.number), Arc::from(""));
+        let draft = CallDraft::of_memory(CallKind::Decommit, &label, pages.len_bytes(), stream);
+        instruments.counted(draft, |_| decommit())
     }
 
     fn copy(&self, work: Box<CopyWork>, maker: Maker) -> Result<Copying, BackendError> {
@@ -402,6 +420,6 @@ fn check_fill(fill: &FillWork) -> Result<(), BackendError> {
     }
 }
 
-pub(crate) fn invalid(call: &'static str, detail: impl Into<String>) -> BackendError {
+fn invalid(call: &'static str, detail: impl Into<String>) -> BackendError {
     driver_error(CODE_INVALID, call, detail)
 }

@@ -11,6 +11,7 @@
 //! | [`Selection`] | the elements of a view: the whole array, or regions | |
 //! | [`Footprint`] | the bytes of a region: a *run* (range of bytes) repeated along axes | bytes |
 //! | [`CopyBox`] | two footprints of one form: what a copy reads and writes | bytes |
+//! | [`PageTable`] | the pages of reserved memory: which have memory, and their last uses | pages |
 //!
 //! Every copy of an array, on the host and on each device, has the same memory order, so a region
 //! means the same bytes in every copy. A *unit* is an element. In arrays of records it is a byte,
@@ -30,6 +31,7 @@ mod covering;
 mod crossing;
 mod footprint;
 mod memory_order;
+mod pages;
 mod reshape;
 mod runs;
 mod selection;
@@ -41,6 +43,7 @@ mod view_copy;
 pub use copy_box::CopyBox;
 pub use footprint::Footprint;
 pub use memory_order::MemoryOrder;
+pub use pages::PageTable;
 pub use runs::for_each_start;
 pub use selection::Selection;
 pub use split::split_copies;

@@ -49,8 +49,10 @@ pub(super) fn copy(
     device: &DeviceCore,
     work: &CopyWork,
 ) -> Result<(), Fault> {
-    let (source, source_block) = locate_end(source_device, &work.source)?;
-    let (destination, destination_block) = locate_end(device, &work.destination)?;
+    let sources = work.parts.iter().map(CopyBox::source);
+    let (source, source_block) = locate_end(source_device, &work.source, sources)?;
+    let destinations = work.parts.iter().map(CopyBox::destination);
+    let (destination, destination_block) = locate_end(device, &work.destination, destinations)?;
     let is_within = std::ptr::eq(source_device, device)
         && source_block.is_some()
         && destination_block.as_ref().is_some_and(|block| !block.is_shared());
@@ -107,6 +109,7 @@ fn copy_function(work: &CopyWork, block: Option<&LocatedMemory>) -> CopyFunction
 pub(super) fn fill(device: &DeviceCore, work: &FillWork) -> Result<(), Fault> {
     let block = locate(device, work.address)?;
     let destination = block.bounded();
+    expect_pages(device, work.address, &block, work.parts.iter().cloned())?;
     for part in &work.parts {
         // SAFETY: as for a copy's destination, above.
         if !unsafe { host_copy::fill_within(destination, part, &work.pattern) } {
@@ -216,7 +219,11 @@ type CopyEnd = (BoundedMemory, Option<LocatedMemory>);
 
 /// The memory is valid and initialised while the work and the block are alive: device memory always
 /// is (see `block`), and host memory is by the contract of `HostMemory`.
-fn locate_end(device: &DeviceCore, memory: &Memory) -> Result<CopyEnd, String> {
+fn locate_end(
+    device: &DeviceCore,
+    memory: &Memory,
+    footprints: impl Iterator<Item = Footprint>,
+) -> Result<CopyEnd, String> {
     match memory {
         Memory::Host(host) => {
             let (start, len_bytes) = (host.base(), host.len_bytes() as u64);
@@ -224,9 +231,30 @@ fn locate_end(device: &DeviceCore, memory: &Memory) -> Result<CopyEnd, String> {
         }
         Memory::Device(address) => {
             let block = locate(device, *address)?;
+            expect_pages(device, *address, &block, footprints)?;
             Ok((block.bounded(), Some(block)))
         }
     }
+}
+
+/// Refuses footprints of which a page has no memory. They are relative to `address`, at which
+/// `located` was found.
+fn expect_pages(
+    device: &DeviceCore,
+    address: Address,
+    located: &LocatedMemory,
+    mut footprints: impl Iterator<Item = Footprint>,
+) -> Result<(), String> {
+    if located.has_all_pages() {
+        return Ok(());
+    }
+    let addresses = device.memory.lock_addresses();
+    let missing = footprints.find_map(|footprint| addresses.first_uncommitted(address, &footprint));
+    missing.map_or(Ok(()), |page| Err(no_memory_of_page(page)))
+}
+
+fn no_memory_of_page(page: Address) -> String {
+    format!("the page at device address {:#x} is reserved, but has no memory", page.0)
 }
 
 fn locate(device: &DeviceCore, address: Address) -> Result<LocatedMemory, String> {
@@ -267,6 +295,11 @@ fn locate_array(
             Err(no_memory_at(array.address))
         };
     };
+    if !located.has_all_pages()
+        && let Some(page) = addresses.first_uncommitted(array.address, footprint)
+    {
+        return Err(no_memory_of_page(page));
+    }
     let BoundedMemory { start, len_bytes } = located.bounded();
     if array.origin_bytes > len_bytes || end_bytes.is_none_or(|end_bytes| end_bytes > len_bytes) {
         return Err(format!(

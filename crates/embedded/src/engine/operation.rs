@@ -17,8 +17,8 @@ use resident_backend::call_site::CallSite;
 use resident_backend::panic_message::panic_message;
 use resident_backend::sync;
 use resident_backend::{
-    Address, CopyWork, FailureKind, FailureRecord, KernelCode, LaunchWork, Memory, Position,
-    StreamId, Work, failure,
+    Address, CopyWork, FailureKind, FailureRecord, KernelCode, LaunchWork, Memory, PageRange,
+    Position, StreamId, Work, failure,
 };
 
 /// The modelled time of a launch, a fill or a copy inside one device, regardless of its size.
@@ -47,6 +47,8 @@ pub(crate) enum Operation {
 pub(crate) enum ControlOperation {
     /// Returns memory to the pool.
     Free(Address),
+    /// Returns the memory of pages to the system.
+    Decommit(PageRange),
     /// Sets an event's time, if the event was recorded with timing.
     Record(Option<Timestamp>),
     /// Waits for another stream.

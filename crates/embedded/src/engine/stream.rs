@@ -31,7 +31,7 @@ pub(crate) struct EmbeddedStream {
     scheduler: Scheduler,
     /// The last submitted position, readable without the lock.
     submitted: AtomicU64,
-    /// The position of the last submitted free.
+    /// The position of the last submitted free or decommit.
     last_free: AtomicU64,
     /// The modelled clock of a seeded stream, in nanoseconds.
     modelled_ns: AtomicU64,
@@ -109,7 +109,7 @@ impl EmbeddedStream {
         Position(self.submitted.load(Ordering::Acquire))
     }
 
-    /// The position of the last submitted free.
+    /// The position of the last submitted free or decommit.
     pub(super) fn last_free(&self) -> Position {
         Position(self.last_free.load(Ordering::Acquire))
     }
@@ -202,14 +202,16 @@ impl EmbeddedStream {
     fn is_cheap(&self, control: &ControlOperation) -> bool {
         match control {
             ControlOperation::Free(address) => self.device.memory.is_cheap_to_free(*address),
+            // The system takes its time for each page.
+            ControlOperation::Decommit(_) => false,
             ControlOperation::Record(_) => true,
             ControlOperation::Wait(point) => point.is_complete(),
         }
     }
 
-    /// Remembers the position of a free, for threads that wait for memory.
+    /// Remembers the position of a free or a decommit, for threads that wait for memory.
     fn note_free(&self, control: &ControlOperation, position: Position) {
-        if matches!(control, ControlOperation::Free(_)) {
+        if matches!(control, ControlOperation::Free(_) | ControlOperation::Decommit(_)) {
             self.last_free.store(position.0, Ordering::Release);
         }
     }
@@ -377,6 +379,7 @@ impl EmbeddedStream {
     fn run_control(&self, control: &ControlOperation) {
         match control {
             ControlOperation::Free(address) => self.device.memory.release(*address),
+            ControlOperation::Decommit(pages) => self.device.memory.decommit(pages),
             ControlOperation::Record(None) => {}
             ControlOperation::Record(Some(timestamp)) => timestamp.set(self.time_ns()),
             ControlOperation::Wait(point) => {

@@ -55,7 +55,7 @@ impl Streams {
         stream
     }
 
-    /// Waits for all frees submitted so far, on behalf of `call`.
+    /// Waits for all frees and decommits submitted so far, on behalf of `call`.
     pub(crate) fn wait_for_frees(&self, call: &'static str) -> Result<(), BackendError> {
         let streams: Vec<_> = self.lock().list.iter().filter_map(Weak::upgrade).collect();
         for stream in streams {

@@ -4,11 +4,14 @@
 //! freed memory finds no memory, even if its block was allocated again. Work looks addresses up
 //! when it runs, and keeps the blocks alive while it uses them.
 
+mod reserved;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
 use super::block::{ALIGNMENT_BYTES, Block};
 use super::machine::machine_memory;
+use super::pages::Pages;
 use super::pinned::MappedBlock;
 use crate::errors::{CODE_UNKNOWN_ADDRESS, driver_error};
 use resident_backend::ForeignMemory;
@@ -43,6 +46,8 @@ static SPACES: BackendLock<Vec<Weak<BackendLock<AddressSpaceState>>>> =
 #[derive(Debug)]
 pub(crate) struct AddressSpace {
     poison: Option<u8>,
+    /// The unit in which memory is committed to reservations, if there are any.
+    page_bytes: Option<u64>,
     /// Where the checker keeps what launches left out, if the device checks them.
     findings: Option<Arc<Findings>>,
     /// Shared with the list of all address spaces, in which imports look for overlaps.
@@ -77,13 +82,16 @@ struct Allocation {
     /// came back counts where it was handed out: 0.
     counted_bytes: u64,
     host_access: HostAccess,
+    /// The pages of a reservation.
+    pages: Option<Pages>,
 }
 
 impl Allocation {
     fn located(&self, offset_bytes: u64) -> LocatedMemory {
         let is_of_device = matches!(self.host_access, HostAccess::None) && !self.block.is_foreign();
         let is_shared = !is_of_device || self.is_lent || self.block.is_exposed();
-        LocatedMemory { block: Arc::clone(&self.block), offset_bytes, is_shared }
+        let has_all_pages = self.pages.as_ref().is_none_or(Pages::are_all_committed);
+        LocatedMemory { block: Arc::clone(&self.block), offset_bytes, is_shared, has_all_pages }
     }
 }
 
@@ -105,12 +113,20 @@ pub(crate) struct LocatedMemory {
     offset_bytes: u64,
     /// Whether other code than the device's may access it.
     is_shared: bool,
+    /// Whether all its pages have memory.
+    has_all_pages: bool,
 }
 
 impl LocatedMemory {
     /// Whether other code than the device's may access the memory, such as the host.
     pub(crate) fn is_shared(&self) -> bool {
         self.is_shared
+    }
+
+    /// Whether all its pages have memory, as those of a reservation may not.
+    #[inline]
+    pub(crate) fn has_all_pages(&self) -> bool {
+        self.has_all_pages
     }
 
     /// Whether this is the first call for the block.
@@ -161,6 +177,19 @@ impl LockedAddresses<'_> {
         let offset_bytes = address.0 - start;
         (offset_bytes <= allocation.block.len_bytes()).then(|| allocation.located(offset_bytes))
     }
+
+    /// The address of the first page without memory of these bytes of the memory at `address`.
+    pub(crate) fn first_uncommitted(
+        &self,
+        address: Address,
+        footprint: &Footprint,
+    ) -> Option<Address> {
+        let (start, allocation) = self.0.live.range(..=address.0).next_back()?;
+        let offset_bytes = footprint.offset_bytes.checked_add(address.0 - start)?;
+        let in_block = Footprint { offset_bytes, ..footprint.clone() };
+        let missing = allocation.pages.as_ref()?.first_uncommitted(&in_block)?;
+        Some(Address(start + missing))
+    }
 }
 
 impl AddressSpace {
@@ -170,7 +199,12 @@ impl AddressSpace {
         let state = AddressSpaceState { total_bytes, next_address, ..Default::default() };
         let state = Arc::new(BackendLock::new(state));
         list(&state);
-        Self { poison, findings: None, state }
+        Self { poison, page_bytes: None, findings: None, state }
+    }
+
+    /// The same, with reservations that get memory in this unit.
+    pub(crate) fn paged(self, page_bytes: Option<u64>) -> Self {
+        Self { page_bytes, ..self }
     }
 
     /// The same, for a device that checks launches.
@@ -277,7 +311,7 @@ impl AddressSpace {
     /// Allocates a pooled block of the same length, else a new one, for which pooled blocks are
     /// deallocated if necessary. Does not wait.
     pub(crate) fn allocate(&self, len_bytes: u64) -> Result<Address, BackendError> {
-        let address = match self.reserve(len_bytes)? {
+        let address = match self.allocate_pooled(len_bytes)? {
             Some(address) => address,
             None => {
                 let block = Arc::new(self.new_block(len_bytes)?);
@@ -306,7 +340,7 @@ impl AddressSpace {
     pub(crate) fn allocate_managed(&self, len_bytes: u64) -> Result<MappedMemory, BackendError> {
         let evicted = {
             let mut state = self.lock();
-            state.expect_room(len_bytes)?;
+            state.expect_room("allocate", len_bytes)?;
             state.in_use_bytes += len_bytes;
             state.shrink_pool()
         };
@@ -347,7 +381,7 @@ impl AddressSpace {
     pub(crate) fn begin_free(&self, address: Address) -> Result<u64, BackendError> {
         let mut state = self.lock();
         let live = state.live.get_mut(&address.0).filter(|allocation| !allocation.is_draining);
-        let allocation = live.ok_or_else(|| unknown_address(address))?;
+        let allocation = live.ok_or_else(|| unknown_address("free", address))?;
         allocation.is_draining = true;
         let len_bytes = allocation.block.len_bytes();
         let counted_bytes = allocation.counted_bytes;
@@ -380,10 +414,10 @@ impl AddressSpace {
             drop(allocation);
             return;
         }
-        let Allocation { mut block, counted_bytes, .. } = allocation;
-        if block.is_foreign() {
+        let Allocation { mut block, counted_bytes, pages, .. } = allocation;
+        if block.is_foreign() || pages.is_some() {
             state.draining_bytes -= counted_bytes;
-            // Dropping the block calls other code.
+            // Dropping the block calls other code, or the system.
             drop(state);
             sync::assert_none_held();
             return;
@@ -428,7 +462,8 @@ impl AddressSpace {
     pub(crate) fn is_cheap_to_free(&self, address: Address) -> bool {
         let is_cheap = |located: LocatedMemory| {
             let is_short = located.bounded().len_bytes <= CHEAP_POISON_BYTES_MAX;
-            !located.block.is_foreign() && (self.poison.is_none() || is_short)
+            let may_be_pooled = !located.block.is_foreign() && !located.block.is_reserved();
+            may_be_pooled && (self.poison.is_none() || is_short)
         };
         self.locate(address).is_none_or(is_cheap)
     }
@@ -468,18 +503,14 @@ impl AddressSpace {
         import(range_of(&block), |counted_bytes| {
             let mut state = self.lock();
             state.in_use_bytes += counted_bytes;
-            let address = state.insert(Arc::clone(&block), HostAccess::None);
-            if let Some(allocation) = state.live.get_mut(&address.0) {
-                allocation.counted_bytes = counted_bytes;
-            }
-            address
+            state.insert_counted(Arc::clone(&block), counted_bytes, HostAccess::None, None)
         })
     }
 
     /// Counts the bytes as in use, and allocates a pooled block for them if there is one.
-    fn reserve(&self, len_bytes: u64) -> Result<Option<Address>, BackendError> {
+    fn allocate_pooled(&self, len_bytes: u64) -> Result<Option<Address>, BackendError> {
         let mut state = self.lock();
-        state.expect_room(len_bytes)?;
+        state.expect_room("allocate", len_bytes)?;
         let pooled = state.take_pooled(len_bytes);
         state.in_use_bytes += len_bytes;
         let evicted = state.shrink_pool();
@@ -507,7 +538,7 @@ impl AddressSpace {
             let mut state = self.lock();
             state.in_use_bytes -= len_bytes;
             let free_bytes = machine_memory().map_or(0, |capacity| capacity.free);
-            return Err(out_of_memory(len_bytes, free_bytes, state.draining_bytes));
+            return Err(out_of_memory("allocate", len_bytes, free_bytes, state.draining_bytes));
         };
         if let Some(byte) = self.poison {
             block.fill(byte);
@@ -540,10 +571,10 @@ impl AddressSpaceState {
     }
 
     /// Fails if `len_bytes` more exceed the limit, even without pooled blocks.
-    fn expect_room(&self, len_bytes: u64) -> Result<(), BackendError> {
+    fn expect_room(&self, call: &'static str, len_bytes: u64) -> Result<(), BackendError> {
         let free_bytes = self.bytes_max().map_or(u64::MAX, |limit| self.free_bytes(limit));
         if len_bytes > free_bytes {
-            return Err(out_of_memory(len_bytes, free_bytes, self.draining_bytes));
+            return Err(out_of_memory(call, len_bytes, free_bytes, self.draining_bytes));
         }
         Ok(())
     }
@@ -563,18 +594,28 @@ impl AddressSpaceState {
     }
 
     fn insert(&mut self, block: Arc<Block>, host_access: HostAccess) -> Address {
-        let address = self.next_address;
-        // A gap follows each block, so that the address one past its end lies in no other block.
-        let stride = (block.len_bytes() / ALIGNMENT_BYTES as u64 + 1) * ALIGNMENT_BYTES as u64;
-        self.next_address = address.wrapping_add(stride);
         let counted_bytes = match host_access {
             HostAccess::Mapped { .. } => 0,
             HostAccess::None | HostAccess::Managed => block.len_bytes(),
         };
+        self.insert_counted(block, counted_bytes, host_access, None)
+    }
+
+    fn insert_counted(
+        &mut self,
+        block: Arc<Block>,
+        counted_bytes: u64,
+        host_access: HostAccess,
+        pages: Option<Pages>,
+    ) -> Address {
+        let address = self.next_address;
+        // A gap follows each block, so that the address one past its end lies in no other block.
+        let stride = (block.len_bytes() / ALIGNMENT_BYTES as u64 + 1) * ALIGNMENT_BYTES as u64;
+        self.next_address = address.wrapping_add(stride);
         let (is_draining, is_lent) = (false, false);
         self.live.insert(
             address,
-            Allocation { block, is_draining, is_lent, counted_bytes, host_access },
+            Allocation { block, is_draining, is_lent, counted_bytes, host_access, pages },
         );
         Address(address)
     }
@@ -633,23 +674,19 @@ fn range_of(block: &Block) -> AddressRange {
     AddressRange::new(block.start().addr() as u64, block.len_bytes())
 }
 
-fn unknown_address(address: Address) -> BackendError {
+fn unknown_address(call: &'static str, address: Address) -> BackendError {
     let detail = format!(
         "no live memory starts at address {:#x}; it was freed before or never allocated here",
         address.0
     );
-    driver_error(CODE_UNKNOWN_ADDRESS, "free", detail)
+    driver_error(CODE_UNKNOWN_ADDRESS, call, detail)
 }
 
-fn out_of_memory(requested: u64, free: u64, draining: u64) -> BackendError {
+fn out_of_memory(call: &'static str, requested: u64, free: u64, draining: u64) -> BackendError {
     let detail = if draining == 0 {
         String::new()
     } else {
         format!("{draining} bytes more are freed by queued work")
     };
-    BackendError {
-        kind: BackendErrorKind::OutOfMemory { requested, free, draining },
-        call: "allocate",
-        detail,
-    }
+    BackendError { kind: BackendErrorKind::OutOfMemory { requested, free, draining }, call, detail }
 }

@@ -3,12 +3,14 @@
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::any::Any;
 use std::fmt;
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::leftovers::Leftovers;
 use resident_backend::ForeignMemory;
 use resident_backend::huge_pages::{self, HUGE_PAGE_BYTES, HUGE_PAGES_BYTES_MIN};
+use resident_backend::reserved_memory::ReservedMemory;
 
 /// Every block starts at a multiple of this many bytes; a large one at a huge page.
 pub(crate) const ALIGNMENT_BYTES: usize = 256;
@@ -33,6 +35,8 @@ pub(super) struct Block {
 enum Owner {
     /// An allocation of the system allocator, with the layout for the block's length.
     Own(NonNull<u8>),
+    /// A reservation, whose pages are returned to the system one by one.
+    Reserved(ReservedMemory),
     /// Other code, which frees the memory when this object drops.
     Foreign { _owner: Box<dyn Any + Send + Sync> },
     /// The caller, who lends the memory until the block drops.
@@ -68,6 +72,16 @@ impl Block {
         })
     }
 
+    /// A block of reserved memory, all zeros. `None` if the system has no addresses left.
+    pub(super) fn reserved(len_bytes: u64) -> Option<Self> {
+        let len_bytes = usize::try_from(len_bytes).ok()?;
+        let memory = ReservedMemory::new(len_bytes)?;
+        let start = NonNull::new(memory.start())?;
+        let (is_new, is_exposed) = (AtomicBool::new(true), AtomicBool::new(false));
+        let (owner, leftovers) = (Owner::Reserved(memory), Leftovers::default());
+        Some(Self { owner, start, len_bytes, is_new, is_exposed, leftovers })
+    }
+
     /// A block of memory of other code. `None` if it has no bytes.
     ///
     /// # Safety
@@ -96,7 +110,11 @@ impl Block {
 
     /// Whether the memory belongs to other code, so that it must not be used once it is freed.
     pub(super) fn is_foreign(&self) -> bool {
-        !matches!(self.owner, Owner::Own(..))
+        matches!(self.owner, Owner::Foreign { .. } | Owner::Caller)
+    }
+
+    pub(super) fn is_reserved(&self) -> bool {
+        matches!(self.owner, Owner::Reserved(_))
     }
 
     /// The block's length.
@@ -134,6 +152,35 @@ impl Block {
         // other handle, so no operation uses the block.
         unsafe { self.start.as_ptr().write_bytes(byte, self.len_bytes) };
     }
+
+    /// Prepares these bytes of a reservation for use: as huge pages, if they are many, and filled,
+    /// if there is a byte for that.
+    ///
+    /// # Safety
+    ///
+    /// The bytes lie in the block, and nothing else accesses them meanwhile.
+    pub(super) unsafe fn commit(&self, bytes: &Range<u64>, fill: Option<u8>) {
+        let len_bytes = (bytes.end - bytes.start) as usize;
+        let start = self.start().wrapping_add(bytes.start as usize);
+        huge_pages::advise(start, len_bytes);
+        if let Some(byte) = fill {
+            // SAFETY: `start` is valid for the block's length while the block lives, and the caller
+            // promises that nothing else accesses these bytes.
+            unsafe { start.write_bytes(byte, len_bytes) };
+        }
+    }
+
+    /// Returns the memory of these bytes of a reservation to the system.
+    ///
+    /// # Safety
+    ///
+    /// Nothing else accesses the bytes meanwhile.
+    pub(super) unsafe fn decommit(&self, bytes: &Range<u64>) {
+        if let Owner::Reserved(memory) = &self.owner {
+            // SAFETY: the caller's promise is passed on.
+            unsafe { memory.discard(&(bytes.start as usize..bytes.end as usize)) };
+        }
+    }
 }
 
 /// The alignment of a block with this length.
@@ -160,7 +207,7 @@ impl Drop for Block {
                 }
             }
             // The owner is dropped next, and frees the memory.
-            Owner::Foreign { .. } => {}
+            Owner::Foreign { .. } | Owner::Reserved(_) => {}
             Owner::Caller => {}
         }
     }

@@ -4,6 +4,7 @@ mod address_space;
 mod block;
 mod leftovers;
 mod machine;
+mod pages;
 mod pinned;
 mod staging;
 

@@ -7,6 +7,7 @@ use std::ops::Range;
 use super::hazard::Touch;
 use resident_backend::{
     Address, CopyBox, CopyWork, FailureKind, FillWork, Footprint, LaunchWork, Memory, PackedArray,
+    PageRange,
 };
 use resident_core::Access;
 
@@ -19,7 +20,8 @@ pub(crate) enum AccessKind {
     Write,
     /// Reads contents, then writes.
     ReadWrite,
-    /// Writes poison bytes, which do not count as contents: a later read is an error.
+    /// Writes poison bytes, or takes the memory away, which do not count as contents: a later read
+    /// is an error.
     Poison,
     /// Frees the memory.
     Free,
@@ -69,6 +71,13 @@ impl MemoryAccess {
         let footprint = Footprint::run(0, len_bytes);
         let memory = AccessedMemory::Device { device, address };
         Self { memory, footprint, kind: AccessKind::Free }
+    }
+
+    /// The access of a decommit: the pages have no contents afterwards.
+    pub(crate) fn of_decommit(device: usize, pages: &PageRange) -> Self {
+        let footprint = Footprint::run(pages.bytes.start, pages.len_bytes());
+        let memory = AccessedMemory::Device { device, address: pages.reservation };
+        Self { memory, footprint, kind: AccessKind::Poison }
     }
 
     /// The accesses of a copy. `source_device` and `device` are the devices of its source and

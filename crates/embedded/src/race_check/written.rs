@@ -45,14 +45,25 @@ impl ByteSet {
         overlap::find_run(footprint, &limits, &mut |run| self.first_missing_in(run))
     }
 
-    fn first_missing_in(&self, run: Range<u64>) -> Option<Range<u64>> {
+    /// The first bytes of a range that are not in the set.
+    pub(crate) fn first_missing_in(&self, run: Range<u64>) -> Option<Range<u64>> {
         let covered = self.0.range(..=run.start).next_back().map_or(0, |(_, end)| *end);
         let start = covered.max(run.start);
         let end = self.0.range(start..).next().map_or(run.end, |(next, _)| run.end.min(*next));
         (start < run.end).then_some(start..end)
     }
 
-    fn insert_range(&mut self, run: Range<u64>) {
+    /// Whether all bytes of a range are in the set.
+    pub(crate) fn contains(&self, run: Range<u64>) -> bool {
+        self.first_missing_in(run).is_none()
+    }
+
+    /// Whether any byte of a range is in the set.
+    pub(crate) fn overlaps(&self, run: &Range<u64>) -> bool {
+        self.0.range(..run.end).next_back().is_some_and(|(_, end)| *end > run.start)
+    }
+
+    pub(crate) fn insert_range(&mut self, run: Range<u64>) {
         let (mut start, mut end) = (run.start, run.end);
         // Ranges that overlap or touch the new one are merged into it, from the last to the first.
         while let Some((&known_start, &known_end)) = self.0.range(..=end).next_back() {
@@ -65,7 +76,7 @@ impl ByteSet {
         self.0.insert(start, end);
     }
 
-    fn remove_range(&mut self, run: Range<u64>) {
+    pub(crate) fn remove_range(&mut self, run: Range<u64>) {
         while let Some((&known_start, &known_end)) = self.0.range(..run.end).next_back() {
             if known_end <= run.start {
                 break;

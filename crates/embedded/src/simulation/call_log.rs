@@ -188,6 +188,16 @@ impl CallDraft {
         Self { kind, label: Arc::from(""), len_bytes: 0, stream }
     }
 
+    /// A call about this many bytes of memory.
+    pub(crate) fn of_memory(
+        kind: CallKind,
+        label: &Arc<str>,
+        len_bytes: u64,
+        stream: Option<u32>,
+    ) -> Self {
+        Self { kind, label: Arc::clone(label), len_bytes, stream }
+    }
+
     /// The call that submits `work` to a stream.
     pub(crate) fn submission(work: &Work, stream: u32) -> Self {
         let (kind, label, len_bytes) = match work {
@@ -245,7 +255,8 @@ pub struct Call {
     pub kind: CallKind,
     /// The purpose of the call: `upload of "photo"`. Empty if the kind of call describes it fully.
     pub label: Arc<str>,
-    /// Bytes allocated, copied or filled; for a launch, the bytes that its arguments cover; else 0.
+    /// Bytes allocated, reserved, committed, decommitted, copied or filled; for a launch, the bytes
+    /// that its arguments cover; else 0.
     pub len_bytes: u64,
     /// The stream's number on this device, 0 for the default stream. `None` for calls that belong
     /// to no stream.
@@ -271,6 +282,12 @@ pub enum CallKind {
     Allocate,
     /// Memory was freed, after the work queued before.
     Free,
+    /// Addresses were reserved, without memory.
+    Reserve,
+    /// Memory was committed to pages of reserved addresses.
+    Commit,
+    /// Pages of reserved addresses lost their memory, after the work queued before.
+    Decommit,
     /// A copy from the host was queued.
     Upload,
     /// A copy to the host was queued.
@@ -354,6 +371,9 @@ impl CallKind {
             Self::NewStream => "new stream",
             Self::Allocate => "allocate",
             Self::Free => "free",
+            Self::Reserve => "reserve",
+            Self::Commit => "commit",
+            Self::Decommit => "decommit",
             Self::Upload => "upload",
             Self::Download => "download",
             Self::CopyWithin => "copy within the device",

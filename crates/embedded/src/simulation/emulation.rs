@@ -5,6 +5,9 @@ use std::time::Duration;
 use super::faults::Fault;
 use resident_backend::grid::GridLimits;
 
+/// The unit in which embedded devices commit memory to reserved addresses, in bytes.
+pub(crate) const PAGE_BYTES: u64 = 4096;
+
 /// The settings of a new emulated device, for tests and for what-if experiments. Like the [embedded
 /// device](struct.Device.html#method.cpu), an emulated device is made of this process's memory and
 /// threads.
@@ -31,6 +34,7 @@ pub struct Emulation {
     pub(crate) link: Option<Link>,
     pub(crate) is_poisoning: bool,
     pub(crate) chunk_bytes_max: u64,
+    pub(crate) page_bytes: u64,
     pub(crate) faults: Vec<Fault>,
     pub(crate) prefers_cuda: bool,
     pub(crate) sanitizes: bool,
@@ -48,6 +52,7 @@ impl Emulation {
             link: None,
             is_poisoning: cfg!(debug_assertions),
             chunk_bytes_max: u64::MAX,
+            page_bytes: PAGE_BYTES,
             faults: Vec::new(),
             prefers_cuda: false,
             sanitizes: false,
@@ -79,6 +84,21 @@ impl Emulation {
     /// ```
     pub fn pieces(self, len_bytes: u64) -> Self {
         Self { chunk_bytes_max: len_bytes.max(1), ..self }
+    }
+
+    /// Sets the unit in which the device gives memory to arrays of which it uses only parts, in
+    /// bytes: 2 MiB as on most GPUs, for example. The default is 4,096. A device with 0 has no
+    /// memory for parts: it holds whole arrays.
+    ///
+    /// ```
+    /// use resident::{Device, Emulation};
+    ///
+    /// let like_a_gpu = Device::emulated(Emulation::new().page_bytes(2 << 20));
+    /// let without = Device::emulated(Emulation::new().page_bytes(0));
+    /// # let _ = (like_a_gpu, without);
+    /// ```
+    pub fn page_bytes(self, len_bytes: u64) -> Self {
+        Self { page_bytes: len_bytes, ..self }
     }
 
     /// Runs work in an order that `seed` determines. No thread works in the background: a thread

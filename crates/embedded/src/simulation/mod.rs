@@ -8,6 +8,7 @@ mod instruments;
 mod seeded;
 
 pub use call_log::{Call, CallKind, EmulationLog, Outcome};
+pub(crate) use emulation::PAGE_BYTES;
 pub use emulation::{Emulation, Link};
 pub use faults::Fault;
 

@@ -140,6 +140,12 @@ fn written_bytes_match_sets_of_bytes() {
             let found = set.first_missing(&normal);
             assert_eq!(found.is_some(), !missing.is_empty());
             assert!(found.into_iter().flatten().all(|byte| missing.contains(&byte)));
+            let range = normal.offset_bytes..normal.end_bytes().expect("short");
+            assert_eq!(
+                set.contains(range.clone()),
+                range.clone().all(|byte| model.contains(&byte))
+            );
+            assert_eq!(set.overlaps(&range), range.clone().any(|byte| model.contains(&byte)));
             if random.below(3) == 0 {
                 set.remove(&normal);
                 model = model.difference(&bytes).copied().collect();

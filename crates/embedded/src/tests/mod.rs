@@ -11,6 +11,7 @@ mod helping;
 mod memory;
 mod ordering;
 mod own_copies;
+mod reservations;
 mod seeds;
 mod timing;
 mod waiting;
