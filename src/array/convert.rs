@@ -61,7 +61,9 @@ impl<T: Element> SmartArray<T, Ix1> {
     /// same, since guards may be reading it: it drops with the array, or in
     /// [`release_host`](Self::release_host), or once no queued work reads it. So an array that is
     /// only read, or written on devices and not read back, is never copied within the host.
-    /// [`into_array`](Self::into_array) copies.
+    /// [`into_array`](Self::into_array) copies. Results get into memory of the program by a copy:
+    /// `memory.assign(&*array.host()?)`, or straight from a device by
+    /// [`DeviceArray::copy_to_host_into`](crate::DeviceArray::copy_to_host_into).
     ///
     /// ```
     /// use std::sync::Arc;

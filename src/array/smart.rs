@@ -104,6 +104,7 @@ use resident_core::layout::{MemoryOrder, Selection};
 /// | one number of all | [`sum`](Self::sum), [`max`](Self::max), [`std`](Self::std), [`dot`](Self::dot), and the functions of [`ops`](crate::ops) |
 /// | ask, without copying | [`shape`](Self::shape), [`residency`](Self::residency), [`traffic`](Self::traffic) |
 /// | free memory, pin it | [`release_on`](Self::release_on), [`release_host`](Self::release_host), [`page_lock`](Self::page_lock); [`discard`](Self::discard) |
+/// | change its size | make another, and [`assign`](Self::assign) the common part, where it is newest: `b.slice_mut(s![..n]).assign(&a.slice(s![..n]))` |
 /// | look while it changes | [`watch`](Self::watch) |
 /// | give it back | [`into_array`](Self::into_array), [`into_device`](Self::into_device) |
 ///
@@ -113,6 +114,10 @@ use resident_core::layout::{MemoryOrder, Selection};
 /// and keeps it until the array drops or [`release_on`](Self::release_on) frees it. A full device
 /// makes room by itself: it frees the copies that were used least recently, and first copies to the
 /// host what only it has ([`Device::set_memory_limit`]).
+///
+/// A device address is constant until the memory there is freed, by `release_on` or for room. The
+/// address of the host's memory is constant until [`release_host`](Self::release_host), except that
+/// the first write moves the contents of an owner ([`from_owner`](Self::from_owner_shaped)).
 ///
 /// Many threads may read the contents at once; if several of them need the same transfer, it is
 /// made once. State changes when a guard is created, so leaking a guard is safe and loses no

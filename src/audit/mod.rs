@@ -300,6 +300,13 @@ fn record_accessed(accessed: &Accessed<'_>) {
     }
 }
 
+/// Has captures see that there is a use of the array of which they do not know.
+pub(crate) fn skip_use(storage: &Storage) {
+    if capture::is_any_running() {
+        storage.next_use();
+    }
+}
+
 /// Records the end of an array of which something was copied, if a capture wants it.
 #[inline]
 pub(crate) fn record_end(storage: &Storage) {

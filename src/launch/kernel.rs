@@ -49,6 +49,10 @@ use resident_documents::{quoted, visible};
 /// - [`call`](Self::call) runs that body on the calling thread, on the host's copies.
 /// - [`compare`](Self::compare) runs the bodies of host and device, on copies of the arguments.
 ///
+/// A kernel has 1 to 16 parameters, and each array is one of them. If the number of arrays is known
+/// only at run time, make them one array with an axis more ([`ops::stack`](crate::ops::stack)), or
+/// launch once for each.
+///
 /// Write the signature at `Kernel::<..>::new`, where closures infer their types: see
 /// [`new`](Self::new). Cloning is cheap.
 pub struct Kernel<S: Signature> {

@@ -318,8 +318,8 @@ pub enum DocumentRecord {
     /// A copy of an array to memory outside it (a snapshot) that was dropped before anybody took
     /// it. The `site` is the call that asked for it.
     Discard(DocumentMemory),
-    /// An access that is no launch: a guard, an `assign`, a fill. Guards that read what others have
-    /// read there since the last change are no records.
+    /// An access that is no launch: a guard, an `assign`, a fill, and `discard`, which is `out` on
+    /// the host. Guards that read what others have read there since the last change are no records.
     Access(DocumentAccess),
     /// A message to or from another process, which a crate beside the library made.
     Message(DocumentMessage),
@@ -443,6 +443,9 @@ pub struct DocumentFinding {
     pub bytes: u64,
     /// How much time of the device or of the host it would save, where that is known.
     pub nanoseconds: Option<u64>,
+    /// How many bytes of the host's memory it would free earlier. Optional in version 1.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub host_memory_bytes: u64,
 }
 
 /// What happens, and what to change.

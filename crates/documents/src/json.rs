@@ -115,7 +115,9 @@ objects! {
     DocumentMemory { queued_ns thread device site bytes array name }
     DocumentMessage { queued_ns waited_ns thread device site name direction peer bytes cause }
     DocumentBarrier { queued_ns waited_ns thread site number }
-    DocumentFinding { kind message change sites array count bytes nanoseconds }
+    DocumentFinding {
+        kind message change sites array count bytes nanoseconds host_memory_bytes
+    }
 }
 
 /// Only the sites of messages have a peer.

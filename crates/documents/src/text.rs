@@ -31,7 +31,9 @@ pub fn saving(finding: &DocumentFinding) -> String {
         count => Some(format!("{} copies", grouped(count))),
     };
     let time = finding.nanoseconds.map(|time_ns| format!("{} µs", grouped(time_ns / 1000)));
-    let parts: Vec<String> = [bytes, copies, time].into_iter().flatten().collect();
+    let memory = (finding.host_memory_bytes > 0)
+        .then(|| format!("{} bytes of host memory", grouped(finding.host_memory_bytes)));
+    let parts: Vec<String> = [bytes, copies, time, memory].into_iter().flatten().collect();
     let saved = if parts.is_empty() { "calls, no copies".to_owned() } else { parts.join(", ") };
     format!("It would save {saved}.")
 }
@@ -124,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_saving_names_what_is_saved_and_nothing_else() {
-        let of = |count, bytes, nanoseconds| {
+        let of = |count, bytes, nanoseconds, host_memory_bytes| {
             let (kind, message, change) = Default::default();
             let (array, sites) = (None, Vec::new());
             saving(&DocumentFinding {
@@ -136,10 +138,12 @@ mod tests {
                 count,
                 bytes,
                 nanoseconds,
+                host_memory_bytes,
             })
         };
-        assert_eq!(of(1, 12_345, Some(7_000)), "It would save 12_345 bytes, 1 copy, 7 µs.");
-        assert_eq!(of(1_000, 0, None), "It would save 1_000 copies.");
-        assert_eq!(of(0, 0, Some(1_234_567_000)), "It would save 1_234_567 µs.");
+        assert_eq!(of(1, 12_345, Some(7_000), 0), "It would save 12_345 bytes, 1 copy, 7 µs.");
+        assert_eq!(of(1_000, 0, None, 0), "It would save 1_000 copies.");
+        assert_eq!(of(0, 0, Some(1_234_567_000), 0), "It would save 1_234_567 µs.");
+        assert_eq!(of(0, 0, None, 12_345), "It would save 12_345 bytes of host memory.");
     }
 }

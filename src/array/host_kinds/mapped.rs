@@ -16,8 +16,8 @@ use resident_backend::call_site::{CallSite, call_site};
 use resident_core::Access;
 
 /// An array in host memory that one device accesses itself: nothing is ever copied, only the order
-/// of accesses remains. Numba's `mapped_array`, CUDA's zero-copy memory (`cuMemHostAlloc` with
-/// `DEVICEMAP`).
+/// of accesses remains. So it has no `traffic()`. Numba's `mapped_array`, CUDA's zero-copy memory
+/// (`cuMemHostAlloc` with `DEVICEMAP`).
 ///
 /// Kernels on that device take it as they take a [`DeviceArray`], and it dereferences to one. The
 /// host accesses it through guards, which wait for queued work that uses it, as those of a

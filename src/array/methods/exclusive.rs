@@ -268,7 +268,9 @@ macro_rules! exclusive_methods {
         /// Forgets the contents of this part: no side has them any more, so nothing is copied back
         /// or written to make room, and reading them is
         /// [`Uninitialised`](crate::Error::Uninitialised) until they are written again. Memory
-        /// stays. Neither copies nor waits; uses no device. As StarPU's `invalidate`.
+        /// stays. Neither copies nor waits; uses no device. As StarPU's `invalidate`. The contents
+        /// of a [`DeviceArray`](crate::DeviceArray) are never copied to make room, so it has no
+        /// such method.
         ///
         /// ```
         /// use resident::{Device, Error, SmartArray, Validity};

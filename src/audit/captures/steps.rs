@@ -60,7 +60,7 @@ impl<'a> Recorded<'a> {
             EventKind::Launch(launch) => Some(self.launch_step(block.launch(launch), context)),
             EventKind::Wait(wait) => Some(self.wait_step(block.wait(wait), context)),
             EventKind::Memory(memory) => self.memory_step(block.memory(memory), site),
-            EventKind::Access(access) => Some(self.access_step(block.access(access))),
+            EventKind::Access(access) => Some(self.access_step(block.access(access), site)),
             EventKind::Message(_) | EventKind::Barrier(_) => {
                 Some(Step::Talked { thread: &block.thread })
             }
@@ -147,10 +147,11 @@ impl<'a> Recorded<'a> {
         }
     }
 
-    fn access_step(self, access: &AccessEvent) -> Step<'a> {
+    fn access_step(self, access: &AccessEvent, site: &'a str) -> Step<'a> {
         let Self { block, .. } = self;
         Step::Accessed(Accessed {
             device: access.device.map(|device| &**block.device(device)),
+            site,
             array: block.array(access.array).id,
             access: access_name(access.access),
             is_whole: access.is_whole,

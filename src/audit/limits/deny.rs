@@ -16,8 +16,11 @@ use resident_backend::sync::{Mutex, ThreadList};
 /// A copy is *implicit* if the call that needs it does something else: a launch, `host`, `gpu` and
 /// their variants, `to_vec`, `Kernel::call`. That depends on the call, never on which copies are up
 /// to date. `prefetch`, `copy_from_host` and its kin, `assign`, `get`, `set`, `snapshot_on`,
-/// `watch`, `into_array` and `release_on` are explicit: copying is what they are for. Scalars,
-/// shapes and strides of launches are not copies, and neither is a fill with a constant.
+/// `watch`, `into_array`, `release_on` and `release_host` are explicit: copying is what they are
+/// for, and a [`Budget`](crate::audit::Budget) limits them. Scalars, shapes and strides of launches
+/// are not copies, and neither is a fill with a constant. Waits are not limited: `try_host`,
+/// [`Stream::is_idle`](crate::Stream::is_idle) and
+/// [`Event::is_complete`](crate::Event::is_complete) never wait.
 ///
 /// ```
 /// use resident::audit::Implicit;

@@ -81,6 +81,7 @@ impl Report {
     /// | `bounce` | an array that goes down and up again in a loop |
     /// | `evicted` | a copy that a full device gave up, and that was copied there again |
     /// | `few_changes` | whole arrays copied for the sake of a few elements |
+    /// | `idle_host_memory` | host memory of an array that only a device goes on to use |
     /// | `overwritten_upload` | a prefetch to a device, overwritten before anything reads it |
     /// | `pageable_copies` | many or large copies to a GPU from memory that is not page-locked |
     /// | `repeated_upload` | equal contents that are copied to a device again |
@@ -91,9 +92,14 @@ impl Report {
     /// | `tiny_arguments` | tiny arrays, each uploaded for one launch, that could be scalars |
     /// | `unchanged_argument` | an `InOut` argument that no launch of a kernel has changed |
     /// | `unread_download` | a prefetch or a snapshot that nobody on the host read |
+    /// | `unread_write_back` | contents that were copied because their memory was freed, and that nothing read again |
     /// | `unused_upload` | an upload to an array that was dropped before anything read it there |
     ///
     /// Whether the host's part of a `bounce` can be done on a device, nobody can see from outside.
+    /// `unread_write_back` proposes [`discard`](crate::SmartArray::discard), and
+    /// `idle_host_memory` [`release_host`](crate::SmartArray::release_host). The latter is about
+    /// dropped arrays of 16 MiB and more of which a device has changed all: reads by the host of
+    /// contents that are valid there are not recorded.
     /// `serial_copy` needs the times of a device: see [`DocumentRecord`]. `few_changes`,
     /// `repeated_upload`, `round_trip` and `unchanged_argument` need
     /// [`compare_contents`](crate::audit::compare_contents()); a report without it says so.

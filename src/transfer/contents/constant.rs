@@ -48,6 +48,7 @@ pub(crate) fn discard(request: &Request<'_>) {
     state.note_use(UseKind::Write, request.selection);
     request.poison(&mut state, stale);
     storage.publish(&state);
+    request.record_access(None);
     drop(state);
     notify_watchers();
 }

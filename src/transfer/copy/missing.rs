@@ -11,6 +11,7 @@ use std::sync::Arc;
 use super::job::{CopyJob, Pipeline, Purpose, ReadFrom};
 use super::plan::{Batch, Route, RoutedCopies, RoutedPlan, routed};
 use super::report::run_deferred;
+use crate::audit::Cause;
 use crate::device::Stream;
 use crate::error::Result;
 use crate::storage::{self, ArrayState, Claim, StateGuard, notify_watchers};
@@ -302,7 +303,8 @@ fn acquire_host_and<R>(
             let marks = request.uses_to_end(&mut state);
             let pending = awaited.ends_of(&state, &marks);
             if pending.is_empty() && is_acquired_on_host(request, &mut state) {
-                if request.access != Access::Overwrite {
+                // A copy that is made because its memory is freed is not read.
+                if request.access != Access::Overwrite && request.cause != Cause::Evict {
                     request.reading().record_access(None);
                 }
                 break acquired(&mut state);

@@ -275,5 +275,6 @@ fn remove_copy(storage: &Storage, state: &mut ArrayState, location: Location, si
     release::free(storage, state, state.device_copy(location));
     state.remove_copy(storage.memory_order(), location, site);
     storage.published.forget_readers();
-    storage.publish(state);
+    // The next reads find what was copied to the host by slow paths, which record them.
+    storage.published.set_host_ready(false);
 }

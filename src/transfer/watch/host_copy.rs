@@ -3,6 +3,7 @@
 
 use smallvec::SmallVec;
 
+use crate::audit;
 use crate::storage::ArrayState;
 use crate::transfer::access::request::{Regions, Request};
 use crate::transfer::copy::job::Boxes;
@@ -55,6 +56,8 @@ impl HostCopy {
             if self.starts > STARTS_MAX {
                 return Step::Overtaken;
             }
+            // This read is no record.
+            audit::skip_use(request.storage);
         }
         for copy in self.left.pop().iter().flatten() {
             // SAFETY: both memories have the array's length, and the footprints of its regions stay

@@ -9,6 +9,7 @@ mod documents;
 #[cfg(target_os = "linux")]
 mod exits;
 mod findings;
+mod freed_memory;
 mod logs;
 mod long_programs;
 mod memory;

@@ -139,6 +139,26 @@ fn the_copy_that_was_used_least_recently_gives_way() -> Result<()> {
 }
 
 #[test]
+fn a_use_is_later_than_the_one_before_it_whatever_they_are() -> Result<()> {
+    let prefetch: Use = |array, stream| array.prefetch(stream);
+    let read: Use = |array, stream| {
+        let show = Kernel::<(In<u8>,)>::new("show").host(|_grid, _| ());
+        show.launch_on(stream, Grid::cover(1), (&*array,))
+    };
+    for (one, other) in [(read, prefetch), (prefetch, read), (read, read), (prefetch, prefetch)] {
+        let device = with_memory(2500);
+        let (stream, mut arrays) = (device.stream(), [bytes(0), bytes(1), bytes(2)]);
+        one(&mut arrays[0], &stream)?;
+        other(&mut arrays[1], &stream)?;
+        read(&mut arrays[0], &stream)?;
+        device.synchronize()?;
+        prefetch(&mut arrays[2], &stream)?;
+        assert_eq!(present(&arrays, &device), [0, 2]);
+    }
+    Ok(())
+}
+
+#[test]
 fn of_the_arguments_of_one_launch_what_the_host_has_gives_way_first() -> Result<()> {
     for is_first in [true, false] {
         let device = with_memory(2500);

@@ -9,7 +9,10 @@ use super::symbols::Symbols;
 use super::tally::Groups;
 use super::unchanged_argument::Parameters;
 use super::used::{Used, arguments_of};
-use super::{bounce, evicted, repeated_upload, small_copies, tiny_arguments, unused_copy};
+use super::{
+    bounce, evicted, idle_host_memory, repeated_upload, small_copies, tiny_arguments,
+    unread_write_back, unused_copy,
+};
 
 /// So many arrays are looked at at the same time. Those that were used the longest ago are taken to
 /// have ended when there are more.
@@ -26,6 +29,8 @@ struct ArrayState {
     evictions: evicted::Evictions,
     series: small_copies::Series,
     pending: unused_copy::Pending,
+    write_backs: unread_write_back::WriteBacks,
+    host_memory: idle_host_memory::HostMemory,
     tiny: tiny_arguments::TinyUpload,
     replay: Replay,
 }
@@ -38,6 +43,8 @@ pub(super) struct Found {
     pub(super) evicted: Groups<evicted::Key>,
     pub(super) small_copies: Groups<small_copies::Key>,
     pub(super) unused: Groups<unused_copy::Key>,
+    pub(super) unread_write_backs: Groups<unread_write_back::Key>,
+    pub(super) idle_host_memory: Groups<idle_host_memory::Key>,
     pub(super) tiny_arguments: Groups<tiny_arguments::Key>,
     pub(super) uploads: repeated_upload::Uploads,
     pub(super) parameters: Parameters,
@@ -62,6 +69,8 @@ impl Arrays {
             found.uploads.add(copy, &mut found.symbols);
         }
         state.pending.add(copy, &mut found.symbols);
+        state.write_backs.add_copy(copy, &mut found.symbols);
+        state.host_memory.add_copy(copy, &mut found.symbols);
         state.tiny.add(copy, &mut found.symbols);
         state.replay.add_copy(copy, &mut found.symbols);
         if copy.use_number.is_none() {
@@ -111,6 +120,8 @@ impl Arrays {
         if let Some(mut state) = self.states.remove(&array) {
             state.note_uses(&[use_number], found);
             state.pending.end(&mut found.unused);
+            state.write_backs.end(&mut found.unread_write_backs);
+            state.host_memory.end(&mut found.idle_host_memory);
             state.close(found);
         }
     }
@@ -160,6 +171,8 @@ impl ArrayState {
     fn become_unknown(&mut self, found: &mut Found) {
         self.series.end(&mut found.small_copies);
         self.pending.forget();
+        self.write_backs.forget();
+        self.host_memory.forget();
         self.replay.become_unsure();
     }
 
@@ -168,6 +181,8 @@ impl ArrayState {
             self.series.end(&mut found.small_copies);
         }
         self.pending.add_use(used, &mut found.unused);
+        self.write_backs.add_use(used, &mut found.unread_write_backs);
+        self.host_memory.add_use(used);
         self.tiny.add_use(used, &mut found.tiny_arguments);
     }
 

@@ -12,6 +12,7 @@ mod arrays;
 mod bounce;
 mod evicted;
 mod few_changes;
+mod idle_host_memory;
 mod pageable_copies;
 mod repeated_upload;
 mod replay;
@@ -24,6 +25,7 @@ mod symbols;
 mod tally;
 mod tiny_arguments;
 mod unchanged_argument;
+mod unread_write_back;
 mod unused_copy;
 mod used;
 
@@ -36,7 +38,7 @@ use crate::document::{Document, DocumentFinding};
 pub use self::step::{Accessed, Argument, Copied, Launched, Memory, Step, Waited};
 
 /// The findings in the records of a document, the largest first: by bytes, then by time, then by
-/// the number of copies.
+/// the number of copies, then by the memory of the host.
 #[must_use]
 pub fn of(document: &Document) -> Vec<DocumentFinding> {
     let mut analysis = Analysis::default();
@@ -97,6 +99,7 @@ impl Analysis {
             bounce::findings(&found.bounces, symbols),
             evicted::findings(&found.evicted, symbols),
             few_changes::findings(&self.few_changes, symbols),
+            idle_host_memory::findings(&found.idle_host_memory, symbols),
             pageable_copies::findings(&self.pageable_copies, symbols),
             found.uploads.findings(symbols),
             self.serial_copies.findings(duration_ns, symbols),
@@ -104,11 +107,13 @@ impl Analysis {
             self.stalling_waits.findings(duration_ns, symbols),
             tiny_arguments::findings(&found.tiny_arguments, symbols),
             found.parameters.findings(symbols),
+            unread_write_back::findings(&found.unread_write_backs, symbols),
             unused_copy::findings(&found.unused, symbols),
         ]
         .concat();
         findings.sort_by_key(|finding| {
-            Reverse((finding.bytes, finding.nanoseconds.unwrap_or(0), finding.count))
+            let DocumentFinding { bytes, nanoseconds, count, host_memory_bytes, .. } = finding;
+            Reverse((*bytes, nanoseconds.unwrap_or(0), *count, *host_memory_bytes))
         });
         findings
     }

@@ -138,5 +138,6 @@ fn finding_of(call: CallOnStream, stalls: Stalls, symbols: &Symbols) -> Document
         count: 0,
         bytes: 0,
         nanoseconds: Some(stalls.idle_ns),
+        host_memory_bytes: 0,
     }
 }

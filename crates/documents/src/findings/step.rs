@@ -109,6 +109,7 @@ pub struct Memory<'a> {
 #[allow(missing_docs, reason = "the fields of `DocumentAccess`")]
 pub struct Accessed<'a> {
     pub device: Option<&'a str>,
+    pub site: &'a str,
     pub array: u64,
     pub access: &'a str,
     pub is_whole: bool,
@@ -165,9 +166,10 @@ impl<'a> From<&'a DocumentMemory> for Memory<'a> {
 
 impl<'a> From<&'a DocumentAccess> for Accessed<'a> {
     fn from(of: &'a DocumentAccess) -> Self {
-        let DocumentAccess { device, array, access, is_whole, use_number, .. } = of;
+        let DocumentAccess { device, site, array, access, is_whole, use_number, .. } = of;
         Self {
             device: device.as_deref(),
+            site,
             array: *array,
             access,
             is_whole: *is_whole,

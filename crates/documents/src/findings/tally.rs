@@ -139,6 +139,7 @@ pub(super) fn finding(
         count: tally.count,
         bytes: tally.bytes,
         nanoseconds: tally.time.get(),
+        host_memory_bytes: 0,
     }
 }
 

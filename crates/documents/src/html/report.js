@@ -213,7 +213,7 @@ function findingOf(raw) {
     change: textOrNull(raw.change) ?? "", array: textOrNull(raw.array),
     sites: (Array.isArray(raw.sites) ? raw.sites : []).filter((site) => typeof site === "string"),
     count: natural(raw.count), bytes: natural(raw.bytes),
-    nanoseconds: numberOrNull(raw.nanoseconds) };
+    nanoseconds: numberOrNull(raw.nanoseconds), hostMemory: natural(raw.host_memory_bytes) };
 }
 
 // The category decides the colour and the pattern.
@@ -352,6 +352,7 @@ function savingText(finding, now) {
   const share = `${percent.toFixed(percent < 10 ? 1 : 0)}\u00a0%`;
   const parts = [`${bytesText(finding.bytes)} (${share})`, copiesText(finding.count)];
   if (finding.nanoseconds !== null) parts.push(timeText(finding.nanoseconds));
+  if (finding.hostMemory > 0) parts.push(`${bytesText(finding.hostMemory)} of host memory`);
   return `Would save ${parts.join(", ")}.`;
 }
 

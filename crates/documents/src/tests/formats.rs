@@ -435,6 +435,7 @@ fn one_of_each() -> Document {
             count: 1,
             bytes: 2,
             nanoseconds: Some(3),
+            host_memory_bytes: 4,
         }],
         checked: Some(vec![DocumentChecked {
             kernel: "blur".to_owned(),
@@ -490,7 +491,7 @@ fn totals_sites_streams_arrays_and_findings_have_their_fields_in_json() {
         r#""arrays": [{"id": 8, "name": "x", "element": "f32", "shape": [2, 3]}]"#.to_owned(),
         r#""findings": [{"kind": "bounce", "message": "it does", "change": "stop it", "#.to_owned()
             + r#""sites": ["a.rs:1:1", "b.rs:2:2"], "array": null, "count": 1, "bytes": 2, "#
-            + r#""nanoseconds": 3}]"#,
+            + r#""nanoseconds": 3, "host_memory_bytes": 4}]"#,
         r#""checked": [{"kernel": "blur", "launches": 4, "accesses": 5, "errors": 1, "#.to_owned()
             + r#""notes": 2}]"#,
         r#""process": {"program": "/bin/a", "arguments": ["-b"], "id": 6, "#.to_owned()

@@ -71,6 +71,46 @@ fn uploads_that_only_an_eviction_made_necessary() {
     assert_eq!(only("evicted", &found(two)).count, 1);
 }
 
+const FREED: Copy = Copy { cause: "evict", stale_since: Some("launch.rs:9:9"), ..Copy::DOWN };
+
+#[test]
+fn write_backs_that_nothing_reads() {
+    let finding = only("unread_write_back", &after(FREED, [used(None, "out")]));
+    assert_eq!((finding.count, finding.bytes, finding.nanoseconds), (1, 100, Some(10)));
+    // Nothing is known of uses before it, except of the one that wrote the contents.
+    assert_eq!(finding.sites, ["launch.rs:9:9", "copy.rs:1:1"]);
+    assert_eq!(
+        finding.message,
+        "\"x\" is copied to the host when the memory on gpu is freed, and overwritten before \
+         anything reads it"
+    );
+    let launched = || Launch::of(&[argument(1, "out", 1)]).record();
+    only("unread_write_back", &after(FREED, [launched()]));
+    let mut half = access(Some("gpu"), "out", 1);
+    half.is_whole = false;
+    let half = || DocumentRecord::Access(half.clone());
+    let whole = |number| DocumentRecord::Access(access(None, "out", number));
+    only("unread_write_back", &after(FREED, [half(), whole(2)]));
+    // It may be read yet, has been read, or has uses that are not known.
+    let down = Copy { use_number: Some(1), ..Copy::DOWN }.record();
+    for next in [
+        vec![],
+        vec![half()],
+        vec![used(None, "in"), whole(2)],
+        vec![used(Some("gpu"), "in_out"), whole(2)],
+        vec![down, whole(2)],
+        vec![whole(2)],
+    ] {
+        assert_eq!(after(FREED, next), []);
+    }
+    let before = [used(None, "in"), Copy { use_number: Some(2), ..FREED }.record(), whole(3)];
+    let found = found(before.to_vec());
+    assert_eq!(only("unread_write_back", &found).sites, ["access.rs:4:4", "copy.rs:1:1"]);
+    let up = Copy { direction: "to_device", ..FREED };
+    let finding = only("unread_write_back", &after(up, [launched()]));
+    assert!(finding.message.contains("to gpu when the memory on the host"), "{finding:?}");
+}
+
 const AHEAD: Copy = Copy { cause: "prefetch", ..Copy::UP };
 
 const BACK: Copy = Copy { cause: "prefetch", ..Copy::DOWN };
