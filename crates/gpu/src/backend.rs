@@ -7,7 +7,7 @@ use cudarc::driver::CudaStream;
 use smallvec::SmallVec;
 
 use super::code;
-use super::copy::cost::{Costs, DownloadPlan};
+use super::copy::cost::{Allowed, Costs, DownloadPlan};
 use super::device::GpuDevice;
 use super::driver::invalid;
 use super::memory::allocator::free_and_total;
@@ -188,7 +188,10 @@ impl Backend for GpuDevice {
     }
 
     fn staged_bytes(&self, parts: &[CopyBox]) -> u64 {
-        DownloadPlan::cheapest(parts, self.core().pitch_bytes_max(), Costs::current()).len_bytes
+        let pack = self.core().memory().frees_in_order();
+        let allowed = Allowed { read_between: true, pack };
+        let way = Costs::current().fastest(parts, self.core().pitch_bytes_max(), allowed);
+        DownloadPlan::of_way(way, parts).len_bytes
     }
 
     fn pin_host_memory(

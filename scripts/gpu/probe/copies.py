@@ -99,32 +99,79 @@ def small_copies(probe):
     return ", ".join(found)
 
 
-def short_rows(probe, goes_up):
-    """Nanoseconds a row, by width: packed pinned memory and a matrix on the device."""
+def copy_of_rows(width, rows, source, destination):
+    """Ends are a kind, an address and a pitch."""
+
+    def fields(kind, address, pitch):
+        return {"kind": kind, "host" if kind == HOST else "device": address, "pitch": pitch}
+
+    of_source = {f"source_{name}": value for name, value in fields(*source).items()}
+    return Copy2D(width=width, height=rows, **of_source, **fields(*destination))
+
+
+def short_rows(probe, packed_kind, goes_up):
+    """Nanoseconds a row, by width: packed memory and a matrix on the device."""
     rows, pitch = (64 if probe.is_smoke else 8192), 8192
-    host, device, found, width = probe.pinned(rows * 4096), probe.device_memory(rows * pitch), [], 4
+    host, block = probe.pinned(rows * 4096), probe.device_memory(rows * 4096)
+    device, found, width = probe.device_memory(rows * pitch), [], 4
+    start = host.value if packed_kind == HOST else block.value
     while width <= 4096:
-        at_host = {"kind": HOST, "host": host, "pitch": width}
-        at_device = {"kind": DEVICE, "device": device.value, "pitch": pitch}
-        source, destination = (at_host, at_device) if goes_up else (at_device, at_host)
-        fields = {**{f"source_{name}": value for name, value in source.items()}, **destination}
-        copy = Copy2D(width=width, height=rows, **fields)
+        ends = (packed_kind, start, width), (DEVICE, device.value, pitch)
+        source, destination = ends if goes_up else ends[::-1]
+        copy = copy_of_rows(width, rows, source, destination)
         took_s = probe.timed_on_device(
             lambda: probe.driver.cuMemcpy2DAsync(byref(copy), probe.stream)
         )
         found.append(f"{width}: {took_s / rows * 1e9:.1f}")
         width *= 4 if width < 16 else 2
     probe.driver.cuMemFreeHost(host)
+    probe.driver.cuMemFree(block)
     probe.driver.cuMemFree(device)
     return ", ".join(found)
 
 
 def short_rows_up(probe):
-    return short_rows(probe, True)
+    return short_rows(probe, HOST, True)
 
 
 def short_rows_down(probe):
-    return short_rows(probe, False)
+    return short_rows(probe, HOST, False)
+
+
+def short_rows_packed(probe):
+    return short_rows(probe, DEVICE, False)
+
+
+def short_rows_unpacked(probe):
+    return short_rows(probe, DEVICE, True)
+
+
+def columns(probe):
+    """Columns of a matrix down, by width and number of rows: over the link, and by way of a block
+    from the pool, which is packed on the device."""
+    rows_most, pitch, block = (256 if probe.is_smoke else 65536), 1024, c_uint64()
+    host, matrix, found = probe.pinned(rows_most * 64), probe.device_memory(rows_most * pitch), []
+    driver, stream, at = probe.driver, probe.stream, (DEVICE, matrix.value, pitch)
+    for width in (4, 16, 64):
+        for rows in (rows_most // 16, rows_most):
+            len_bytes = c_size_t(width * rows)
+
+            def direct(width=width, rows=rows):
+                copy = copy_of_rows(width, rows, at, (HOST, host.value, width))
+                driver.cuMemcpy2DAsync(byref(copy), stream)
+
+            def packed(width=width, rows=rows, len_bytes=len_bytes):
+                driver.cuMemAllocAsync(byref(block), len_bytes, stream)
+                copy = copy_of_rows(width, rows, at, (DEVICE, block.value, width))
+                driver.cuMemcpy2DAsync(byref(copy), stream)
+                driver.cuMemcpyDtoHAsync(host, block, len_bytes, stream)
+                driver.cuMemFreeAsync(block, stream)
+
+            times = [microseconds(probe.timed_on_device(way)) for way in (direct, packed)]
+            found.append(f"{rows} rows of {width}: " + " / ".join(times))
+    driver.cuMemFreeHost(host)
+    driver.cuMemFree(matrix)
+    return ", ".join(found)
 
 
 def batch_code(probe, stream, pieces):

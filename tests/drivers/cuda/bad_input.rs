@@ -260,6 +260,7 @@ fn a_variable_of_staging_that_makes_no_sense_is_refused() {
         ("RESIDENT_STAGING_THREADS", "-1", "expected a number from 0 to 1024; set it so"),
         ("RESIDENT_COPY_CALL_BYTES", "many", "expected a number from 0 to 4294967295"),
         ("RESIDENT_COPY_ROW_BYTES", "1.5", "expected a number from 0 to 4294967295"),
+        ("RESIDENT_COPY_DEVICE_ROW_BYTES", "-1", "expected a number from 0 to 4294967295"),
     ] {
         let expected = match expected {
             "cuda:0" => expected.to_owned(),

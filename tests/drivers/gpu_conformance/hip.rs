@@ -7,7 +7,7 @@ use std::process::Output;
 
 use resident_stand_in_hip::Settings;
 
-use crate::faces::{is_poorer, run_poorer, run_tests};
+use crate::faces::{is_poorer, run_packed, run_poorer, run_tests};
 use crate::suite;
 
 pub(crate) fn settings() -> Settings {
@@ -25,6 +25,11 @@ suite::conformance!(crate::faces::hip::rig::run);
 #[test]
 fn on_a_poorer_machine() {
     run_poorer(&["hip::", "--skip", "on_a_poorer_machine", "--skip", "on_a_runtime"]);
+}
+
+#[test]
+fn with_short_rows_packed() {
+    run_packed("hip");
 }
 
 /// Runs the suite on a runtime that lacks functions, which `RESIDENT_HIP` names, in a process that

@@ -1,7 +1,7 @@
 //! The conformance suite on the CUDA backend, over the stand-in driver. Its kernels need a C++
 //! compiler.
 use crate::faces::cuda::rig::run;
-use crate::faces::{is_poorer, run_poorer};
+use crate::faces::{is_poorer, run_packed, run_poorer};
 use crate::suite;
 use crate::suite::prelude::*;
 use resident_stand_in::{self as driver, Settings};
@@ -223,4 +223,9 @@ fn dropped_streams_are_destroyed_without_a_wait() {
 #[test]
 fn on_a_poorer_machine() {
     run_poorer(&["stand_in::", "--skip", "on_a_poorer_machine"]);
+}
+
+#[test]
+fn with_short_rows_packed() {
+    run_packed("stand_in");
 }

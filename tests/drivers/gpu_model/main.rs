@@ -1,4 +1,4 @@
-//! Random programs on the stand-ins for the drivers.
+//! Random programs, and copies of short rows, on the stand-ins for the drivers.
 
 #[cfg(all(target_os = "linux", feature = "cuda"))]
 mod cuda;

@@ -49,6 +49,7 @@ pub const VARIABLES: &[Variable] = &[
     variable("RESIDENT_CHUNK_BYTES", "a number of bytes", "4M", PAGE),
     variable("RESIDENT_CHUNKS_MAX", "a number", "8", PAGE),
     variable("RESIDENT_COPY_CALL_BYTES", "a number", "150000", PAGE),
+    variable("RESIDENT_COPY_DEVICE_ROW_BYTES", "a number", "32", PAGE),
     variable("RESIDENT_COPY_ROW_BYTES", "a number", "256", PAGE),
     variable("RESIDENT_MPI", "host, device or nccl", "found by a test", MPI),
     variable("RESIDENT_MPI_TIMEOUT", "a number of seconds above 0", "300", MPI),

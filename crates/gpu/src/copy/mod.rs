@@ -6,7 +6,8 @@
 //! | `shape` | splits a box into lines, planes and volumes; arithmetic only |
 //! | `batch` | many lines in one driver call |
 //! | `fill` | queues fills |
-//! | `cost` | the cheaper way to download boxes; arithmetic only |
+//! | `cost` | the fastest way to copy boxes over the link; arithmetic only |
+//! | `packing` | copies of short rows by way of a block of device memory |
 //! | `from_staging` | the host's part of a download: from staging memory to its destination |
 
 pub(crate) mod batch;
@@ -14,4 +15,5 @@ pub(crate) mod cost;
 pub(crate) mod fill;
 pub(crate) mod from_staging;
 pub(crate) mod memcpy;
+pub(crate) mod packing;
 pub(crate) mod shape;

@@ -178,6 +178,32 @@ impl DeviceMemory {
         })
     }
 
+    /// Allocates memory for one copy on `stream`; the context is current. It does not count as in
+    /// use, so that no array gives way to it. `None` on devices without pools, or if the limit or
+    /// the device has no room.
+    pub(crate) fn allocate_temporary(
+        &self,
+        len_bytes: u64,
+        stream: StreamHandle,
+    ) -> Option<Address> {
+        let pool = self.pool.as_ref().filter(|_| !self.is_beyond_limit(len_bytes))?;
+        let mut address = 0;
+        pool.allocate(&mut address, len_bytes, stream).ok().map(|()| Address(address))
+    }
+
+    /// Frees such memory after the work queued on `stream`. If the driver refuses, it is asked once
+    /// more; then the memory leaks, as staging blocks do.
+    ///
+    /// # Safety
+    ///
+    /// The address came from `allocate_temporary` and is not freed yet. The stream is ordered after
+    /// all uses of the memory.
+    pub(crate) unsafe fn free_temporary(&self, Address(address): Address, stream: StreamHandle) {
+        let Some(pool) = &self.pool else { return };
+        // SAFETY: the caller's promise is passed on; `any` ends with the first call that succeeds.
+        let _leaked = !(0..2).any(|_| unsafe { pool.free(address, stream) }.is_ok());
+    }
+
     /// Marks memory as freed, on devices without pools. The memory is "draining" until its last use
     /// has completed.
     pub(crate) fn start_draining(&self, Address(address): Address) -> Result<(), BackendError> {
@@ -297,7 +323,6 @@ impl DeviceMemory {
     }
 
     /// Whether the host accesses the memory at an address too.
-    #[cfg(feature = "cuda")]
     pub(crate) fn is_mapped(&self, Address(address): Address) -> bool {
         self.allocations().mapped.contains_key(&address)
     }

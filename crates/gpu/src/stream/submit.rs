@@ -10,16 +10,17 @@ use super::gpu_stream::{GpuStream, StreamState};
 use super::in_flight::{CompletionAction, OperationName};
 use crate::capture_mode::Relaxed;
 use crate::code::GpuKernel;
-use crate::copy::cost::{Costs, DownloadPlan};
+use crate::copy::cost::{Allowed, DownloadPlan};
 use crate::copy::fill;
 use crate::copy::from_staging::PendingUnpack;
-use crate::copy::memcpy::{self, StreamTarget};
+use crate::copy::memcpy::StreamTarget;
+use crate::copy::packing;
 use crate::device::GpuDevice;
 use crate::driver::{CopyEnd, invalid};
 use crate::launch;
 use crate::memory::pageable::PageableBlock;
 use resident_backend::{
-    BackendError, CopyWork, FailureKind, FailureRecord, FillWork, HostMemory, KernelCode,
+    BackendError, CopyBox, CopyWork, FailureKind, FailureRecord, FillWork, HostMemory, KernelCode,
     LaunchCall, LoadedKernel, Memory, Position, SourceDevice, failure,
 };
 
@@ -158,21 +159,19 @@ fn queue_parts(
     if let Memory::Host(host) = &destination
         && (!host.is_pinned_for(stream.kind()) || state.in_flight.writes_host_memory())
     {
-        let plan = if may_read_between {
-            DownloadPlan::cheapest(&parts, stream.device.pitch_bytes_max(), Costs::current())
-        } else {
-            DownloadPlan::packed(&parts)
-        };
-        return queue_staged_download(stream, from, host, plan);
+        let pack = packing::has_blocks_for(stream.device.memory(), from);
+        let allowed = Allowed { read_between: may_read_between, pack };
+        return queue_staged_download(stream, from, host, &parts, allowed);
     }
     let to = end(stream, &destination);
     let queued_bytes = Cell::new(0);
     let target = target(stream, &queued_bytes);
+    let block = packing::block(target, stream.device.memory(), from, to, &parts);
     // SAFETY: the context is current. `queue_copy` checked that the parts lie within the host
     // memory, which `CompletionAction::Release` keeps until the copy completes. Device memory lives
     // until a free that is queued after this work. The modules that use the backend order other
     // uses (contract in `backend`).
-    let outcome = unsafe { memcpy::queue(target, from, to, &parts) };
+    let outcome = unsafe { packing::queue(target, block, from, to, &parts) };
     drained_on_error(stream, &queued_bytes, outcome)?;
     Ok(release_of([source, destination].into_iter().filter_map(host_memory).collect()))
 }
@@ -184,8 +183,14 @@ fn queue_staged_download(
     stream: &GpuStream,
     from: CopyEnd,
     host: &Arc<dyn HostMemory>,
-    plan: DownloadPlan,
+    parts: &[CopyBox],
+    allowed: Allowed,
 ) -> Result<CompletionAction, BackendError> {
+    let to_staging = Cell::new(0);
+    let target = target(stream, &to_staging);
+    let memory = stream.device.memory();
+    let (way, block) = packing::way_of_download(target, memory, from, parts, allowed);
+    let plan = DownloadPlan::of_way(way, parts);
     if plan.len_bytes == 0 {
         return Ok(CompletionAction::Nothing);
     }
@@ -193,12 +198,10 @@ fn queue_staged_download(
         Some(pinned) => Arc::new(pinned),
         None => Arc::new(PageableBlock::zeroed(plan.len_bytes, "download")?),
     };
-    let to_staging = Cell::new(0);
-    let target = target(stream, &to_staging);
+    let to = host_end(stream, &*staged);
     // SAFETY: as in `queue_parts`. The plan's parts lie within `len_bytes` bytes of staging memory,
-    // which the completion action keeps.
-    let outcome =
-        unsafe { memcpy::queue(target, from, host_end(stream, &*staged), &plan.to_staging) };
+    // one after another, which the completion action keeps.
+    let outcome = unsafe { packing::queue(target, block, from, to, &plan.to_staging) };
     // The destination is as it was, whatever is in staging memory.
     drained_on_error(stream, &Cell::new(0), outcome)?;
     let destination = Arc::clone(host);

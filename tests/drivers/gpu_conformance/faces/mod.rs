@@ -28,7 +28,16 @@ pub(crate) fn run_tests(arguments: &[&str], configure: impl FnOnce(&mut Command)
 
 /// Runs tests on a machine that lacks much. A process has only one simulated machine.
 pub(crate) fn run_poorer(arguments: &[&str]) {
-    run_tests(arguments, |command| {
+    run_tests(&[arguments, &["--skip", "with_short_rows_packed"]].concat(), |command| {
         command.env(own_process::VARIABLE, "1").env(POORER, "1");
+    });
+}
+
+/// Runs the suite's tests of copies with costs at which short rows are packed on the device.
+pub(crate) fn run_packed(face: &str) {
+    let modules = ["accesses", "assigning", "copies", "device_arrays", "fields", "uses", "views"];
+    let names = modules.map(|module| format!("{face}::{module}::"));
+    run_tests(&names.each_ref().map(String::as_str), |command| {
+        command.env(own_process::VARIABLE, "1").env("RESIDENT_COPY_CALL_BYTES", "0");
     });
 }

@@ -8,6 +8,7 @@ mod guards_in_place;
 mod in_place;
 mod interleavings;
 mod refused_writes;
+mod short_rows;
 mod unwinding;
 
 use support::prelude::*;
