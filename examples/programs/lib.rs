@@ -40,6 +40,12 @@ pub mod heat {
     pub mod waves;
 }
 
+/// Kernels of `stream_file`, and its chunks.
+pub mod stream_file {
+    pub mod kernels;
+    pub mod streaming;
+}
+
 /// Kernels, steps and pictures of `live`.
 pub mod live {
     pub mod kernels;

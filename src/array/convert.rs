@@ -52,17 +52,33 @@ impl<T: Element> From<Vec<T>> for SmartArray<T, Ix1> {
 
 /// # Read memory in place
 impl<T: Element> SmartArray<T, Ix1> {
-    /// The elements of an owner, in place and without a copy: of an `Arc<[T]>`, a memory map, or
-    /// the crate `bytes`. The host has the newest contents. Uses no device.
+    /// An array over the elements of an owner, which it reads in place: nothing is copied. The
+    /// host has the newest contents. Uses no device. [`page_lock`](Self::page_lock) pins the
+    /// memory.
     ///
-    /// The library never writes the owner's elements. The first write by the host, and the first
-    /// copy of newer elements from a device to the host, copies all elements within the host to
-    /// memory of the array, which is the host's copy from then on. The owner stays all the
-    /// same, since guards may be reading it: it drops with the array, or in
-    /// [`release_host`](Self::release_host), or once no queued work reads it. So an array that is
-    /// only read, or written on devices and not read back, is never copied within the host.
-    /// [`into_array`](Self::into_array) copies. Results get into memory of the program by a copy:
-    /// `memory.assign(&*array.host()?)`, or straight from a device by
+    /// | owner | how |
+    /// |---|---|
+    /// | `Arc<[T]>`, `Vec<T>`, `Box<[T]>` | itself |
+    /// | `bytes::Bytes`, `memmap2::Mmap` | itself, as an array of `u8`, which [`reinterpret`](Self::reinterpret) shows as other numbers; or in a type that casts the bytes, below |
+    /// | a tensor of safetensors | the `Bytes` of it, in such a type: the example `interop` |
+    ///
+    /// # When the array is written
+    ///
+    /// The library never writes the owner's elements:
+    ///
+    /// - A write on a device writes the device's copy. The owner is still read for what is valid on
+    ///   the host.
+    /// - The first write on the host, and the first copy of newer elements from a device to the
+    ///   host, copies all elements to memory of the array, which is the host's copy from then on.
+    ///   It is not pinned.
+    /// - [`into_array`](Self::into_array) returns a copy.
+    ///
+    /// The owner is dropped with the array, or by [`release_host`](Self::release_host); later, if
+    /// queued work still reads it. It is not dropped when the host's copy replaces it, since guards
+    /// of other parts may still read it.
+    ///
+    /// To get results into memory of the program, copy them: `memory.assign(&*array.host()?)`, or
+    /// straight from a device by
     /// [`DeviceArray::copy_to_host_into`](crate::DeviceArray::copy_to_host_into).
     ///
     /// ```
@@ -77,7 +93,7 @@ impl<T: Element> SmartArray<T, Ix1> {
     /// # Ok::<(), resident::Error>(())
     /// ```
     ///
-    /// A mapped file of numbers needs a type that casts the file's bytes:
+    /// A mapped file of numbers, by a type that casts the file's bytes:
     ///
     /// ```no_run
     /// use resident::{SmartArray, bytemuck};
@@ -93,8 +109,8 @@ impl<T: Element> SmartArray<T, Ix1> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// A memory map shows what other programs write to its file meanwhile, of which no library can
-    /// know: that no other program does is the promise of the map's own `unsafe` constructor.
+    /// Whoever maps a file promises that no program writes it meanwhile: this is why `Mmap::map` is
+    /// `unsafe`.
     #[track_caller]
     pub fn from_owner(owner: impl AsRef<[T]> + Send + Sync + 'static) -> Self {
         let (buffer, len) = HostBuffer::from_owner(owner);

@@ -560,8 +560,10 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     /// Pins (page-locks) the host's copy for devices of the current device's kind, as CUDA's
     /// `cuMemHostRegister` does. Copies then go directly to and from this memory, without staging,
     /// and uploads return immediately. The memory stays pinned until the array drops or
-    /// [`into_array`](Self::into_array) returns it. Memory of an owner is pinned itself, and the
-    /// copy that the first write makes of it is not (see [`from_owner`](Self::from_owner_shaped)).
+    /// [`into_array`](Self::into_array) returns it. Memory of an owner
+    /// ([`from_owner`](Self::from_owner_shaped)) is pinned for reading only, where the driver can
+    /// (CUDA's attribute `READ_ONLY_HOST_REGISTER_SUPPORTED`); the copy that the first write makes
+    /// of it is not pinned.
     ///
     /// Copies nothing; allocates the host's memory if there is none. Pinning takes about a
     /// millisecond per few MiB, and pinned memory cannot be swapped out: pin arrays that are
@@ -586,8 +588,9 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     ///
     /// - [`NoDevice`](crate::Error::NoDevice) if there is no current device.
     /// - [`OutOfMemory`](crate::Error::OutOfMemory) if the host has no memory for a first copy.
-    /// - [`Backend`](crate::Error::Backend) if the system refuses to pin more (`ulimit -l`), or if
-    ///   a part of the memory, or of its first or last page, is registered with CUDA already.
+    /// - [`Backend`](crate::Error::Backend) if the system refuses to pin more (`ulimit -l`); if a
+    ///   part of the memory, or of its first or last page, is registered with CUDA already; or if
+    ///   an owner mapped the memory for reading only, and the device does not pin such memory.
     /// - [`DeviceLost`](crate::Error::DeviceLost) if the device died.
     #[track_caller]
     pub fn page_lock(&self) -> Result<()> {

@@ -15,9 +15,14 @@ use resident_core::Access;
 
 /// # Device memory of others
 impl<T: Element, D: Dimension> DeviceArray<T, D> {
-    /// An array over device memory of any owner, without a copy. Does not wait: the array is used
-    /// after the work queued on the device's current stream so far. `owner` keeps the memory. It is
-    /// dropped on any thread, after the last use of the array's memory, or with an error.
+    /// An array over device memory of any owner, used in place. Copies nothing and does not wait:
+    /// uses of the array are ordered after the work that is queued on the device's current stream
+    /// now. Wait for work of other libraries' streams before, since it is not ordered.
+    ///
+    /// `owner` is whatever keeps the memory allocated. It is dropped after the last work that uses
+    /// the array's memory, on any thread that calls the library; if this returns an error, before
+    /// it returns. Programs for the memory of candle, CubeCL and cuda-core are in
+    /// `examples/memory_of_others`.
     ///
     /// The address is the lowest element's; the shape is row-major, or column-major with `.f()`.
     /// On the embedded device, and on emulated ones, memory is the host's: pass the address of a
@@ -78,14 +83,15 @@ impl<T: Element, D: Dimension> DeviceArray<T, D> {
         Ok(Self::over_memory(layout, &stream, address, site))
     }
 
-    /// The array's memory for other code: its address, its length in bytes, and its owner. Waits
-    /// until the contents are complete. Copies nothing. The elements lie in memory as in the array:
-    /// row-major, if it [`is_c_contiguous`](Self::is_c_contiguous).
+    /// The array's memory for other code: its address, its length in bytes, and an owner that keeps
+    /// it. Waits until the contents are complete, so that any stream may use them. Copies nothing.
+    /// The elements lie in memory as in the array: row-major, if it
+    /// [`is_c_contiguous`](Self::is_c_contiguous).
     ///
-    /// Drop the owner when the other code's uses of the memory have ended, or are queued on the
-    /// stream that was the device's current one in this call: the memory is freed after the work
-    /// on that stream. [`from_device_memory`](Self::from_device_memory) makes it an array again,
-    /// with this owner.
+    /// Drop the owner when the other code's work with the memory has ended. It may also be dropped
+    /// when that work is queued on the stream that was the device's current one in this call, since
+    /// the memory is freed in the order of that stream.
+    /// [`from_device_memory`](Self::from_device_memory) makes it an array again, with this owner.
     ///
     /// ```
     /// use resident::{Device, DeviceArray};
@@ -123,9 +129,13 @@ impl<T: Element, D: Dimension> DeviceArray<T, D> {
 /// # Device memory of others
 impl<T: Element, D: Dimension> SmartArray<T, D> {
     /// A coherent array over device memory of any owner, in which its newest contents are: see
-    /// [`DeviceArray::from_device_memory`]. The owner may be dropped before the array is, if the
-    /// host has the contents too and the device is full, or with
-    /// [`release_on`](Self::release_on).
+    /// [`DeviceArray::from_device_memory`].
+    ///
+    /// The array may leave the owner's memory: by [`release_on`](Self::release_on), or when a full
+    /// device evicts it, its contents move to the host, and the owner is dropped. Writes on the
+    /// host or on other devices are not copied to the owner's memory before the array is used on
+    /// this device. If other code is to find the results at the address, use a [`DeviceArray`],
+    /// which stays there.
     ///
     /// ```
     /// use resident::{Device, SmartArray};
@@ -160,7 +170,8 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     }
 
     /// The array's memory on the current device, for other code: see
-    /// [`DeviceArray::into_device_memory`]. What is stale there is copied first.
+    /// [`DeviceArray::into_device_memory`]. What is stale on that device is copied first; copies
+    /// elsewhere are freed.
     ///
     /// ```
     /// use resident::{Device, SmartArray};

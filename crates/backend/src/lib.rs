@@ -67,6 +67,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+use resident_core::Access;
+
 use crate::grid::GridLimits;
 
 pub use failure::{BackendError, BackendErrorKind, FailureKind, FailureRecord, LeftOut, NoTime};
@@ -208,11 +210,13 @@ pub trait Backend: SourceDevice {
     /// The length of the staging memory for a download of these parts that may also read what lies
     /// between them: that of the parts, or more if it reads more.
     fn staged_bytes(&self, parts: &[CopyBox]) -> u64;
-    /// Pins host memory for this device until the returned value drops.
+    /// Pins host memory for this device until the returned value drops. `access` is that of the
+    /// device: memory that it only reads may be mapped so that the process cannot write it.
     fn pin_host_memory(
         &self,
         start: *mut u8,
         len_bytes: usize,
+        access: Access,
     ) -> Result<Box<dyn PinnedRegistration>, BackendError>;
     /// Whether this library pinned all of this host memory for this device, so that copies of it
     /// need no staging. It stays pinned while the caller borrows it.

@@ -17,6 +17,7 @@ use resident_backend::{
     MappedMemory, MemoryAdvice, MemoryUsage, ModuleVariable, PageRange, PinnedOptions,
     PinnedRegistration, Position, Program, RawStream, SourceDevice, StagedBytes,
 };
+use resident_core::Access;
 
 impl EmbeddedDevice {
     /// A call to the device rather than to a stream: emulated devices log it and may refuse it.
@@ -210,6 +211,7 @@ impl Backend for EmbeddedDevice {
         &self,
         _start: *mut u8,
         len_bytes: usize,
+        _access: Access,
     ) -> Result<Box<dyn PinnedRegistration>, BackendError> {
         self.counted(CallKind::PageLock, || {
             let registration = Registration::Pinned { _counted: self.pinned.count(len_bytes) };

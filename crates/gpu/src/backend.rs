@@ -27,6 +27,7 @@ use resident_backend::{
     MappedMemory, MemoryAdvice, MemoryUsage, ModuleVariable, PageRange, PinnedOptions,
     PinnedRegistration, Program, RawStream, SourceDevice, StagedBytes, scope,
 };
+use resident_core::Access;
 
 impl GpuDevice {
     fn handle_of(&self, stream: OwnedStream) -> Arc<dyn RawStream> {
@@ -198,8 +199,10 @@ impl Backend for GpuDevice {
         &self,
         start: *mut u8,
         len_bytes: usize,
+        access: Access,
     ) -> Result<Box<dyn PinnedRegistration>, BackendError> {
-        let registration = self.register(HostBytes { start, len_bytes }, HostMapping::Unmapped)?;
+        let bytes = HostBytes { start, len_bytes, access };
+        let registration = self.register(bytes, HostMapping::Unmapped)?;
         Ok(Box::new(registration))
     }
 
@@ -271,7 +274,8 @@ impl Backend for GpuDevice {
         len_bytes: usize,
     ) -> Result<(Address, Box<dyn PinnedRegistration>), BackendError> {
         let context = self.core().context();
-        let registration = self.register(HostBytes { start, len_bytes }, HostMapping::Mapped)?;
+        let bytes = HostBytes { start, len_bytes, access: Access::ReadWrite };
+        let registration = self.register(bytes, HostMapping::Mapped)?;
         context.make_current()?;
         let address = context.record_death(device_address(context.driver(), start))?;
         Ok((address, Box::new(registration)))

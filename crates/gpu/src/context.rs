@@ -191,6 +191,11 @@ impl Context {
         self.driver.attribute(self.place.device, attribute)
     }
 
+    /// Whether the device registers host memory that the process may only read.
+    pub(super) fn registers_read_only_memory(&self) -> bool {
+        self.driver.registers_read_only_memory(self.place.device)
+    }
+
     /// The device's PCI address as Linux writes it: `0000:3b:00.0`.
     pub(super) fn pci_address(&self) -> Option<String> {
         let number = |attribute| self.attribute(attribute).ok();

@@ -176,7 +176,8 @@ impl<'a> Bench<'a> {
         let (core, [stream, _]) = (device.core(), &self.streams);
         let (context, driver) = (core.context(), core.context().driver());
         let mut memory = vec![0_u8; VALUES_BYTES * 8];
-        let bytes = HostBytes { start: memory.as_mut_ptr(), len_bytes: memory.len() };
+        let (start, len_bytes) = (memory.as_mut_ptr(), memory.len());
+        let bytes = HostBytes { start, len_bytes, access: Access::ReadWrite };
         let registration =
             HostRegistration::register(context, bytes, HostMapping::Unmapped, core.pinned())?;
         let part_bytes = bytes.len_bytes / PARTS;

@@ -12,6 +12,7 @@ use crate::transfer::copy::report::report_after;
 use resident_backend::call_site::CallSite;
 use resident_backend::unwinding::abort_on_unwind;
 use resident_backend::{BackendError, BackendErrorKind, HostMemory, PinnedOptions, scope};
+use resident_core::Access;
 use resident_core::coherence::Content;
 use resident_core::layout::Selection;
 
@@ -35,7 +36,8 @@ pub(crate) fn page_lock(request: &Request<'_>, device: &Device) -> Result<()> {
         state.host.clone()
     };
     let Some(host) = host else { return Ok(()) };
-    let register = || device.backend().pin_host_memory(host.base(), host.len_bytes());
+    let access = if host.is_read_only() { Access::Read } else { Access::ReadWrite };
+    let register = || device.backend().pin_host_memory(host.base(), host.len_bytes(), access);
     let lock = || request.storage.lock();
     let pinned = host.register(device.kind(), register, lock, || request.owner());
     pinned.map_err(|error| request.call_error(device, "page-locking", &error))

@@ -258,7 +258,8 @@ impl Turn<'_> {
             None => self.new_memory(storage)?,
         };
         for home in homes {
-            let pin = || home.backend().pin_host_memory(memory.base(), memory.len_bytes());
+            let (start, len_bytes) = (memory.base(), memory.len_bytes());
+            let pin = || home.backend().pin_host_memory(start, len_bytes, Access::ReadWrite);
             // Without it copies are staged, which is slower.
             let _pageable = memory.register(home.kind(), pin, || (), || storage.owner(self.site));
             if !memory.is_pinned_for(home.kind()) {

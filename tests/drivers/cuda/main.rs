@@ -31,6 +31,8 @@ mod in_place;
 #[cfg(all(target_os = "linux", feature = "cuda"))]
 mod kernels;
 #[cfg(all(target_os = "linux", feature = "cuda"))]
+mod owners;
+#[cfg(all(target_os = "linux", feature = "cuda"))]
 mod pinned_arrays;
 #[cfg(all(target_os = "linux", feature = "cuda"))]
 mod side_by_side;

@@ -71,6 +71,28 @@ fn a_coherent_array_has_its_newest_contents_there() -> Result<()> {
 }
 
 #[test]
+fn a_full_device_moves_a_coherent_array_out_of_its_owners_memory_and_no_other() -> Result<()> {
+    let device = lab();
+    device.set_memory_limit(Some(1000))?;
+    let (count, dropped) = dropped();
+    let owners = [Owner::new(&count), Owner::new(&count)];
+    let [(first, one), (second, other)] = owners;
+    // SAFETY: the owner keeps the six elements, which nothing else uses.
+    let mut line = unsafe { SmartArray::<f32, _>::from_device_memory(&device, first, 6, one) }?;
+    // SAFETY: as above.
+    let kept = unsafe { DeviceArray::<f32, _>::from_device_memory(&device, second, 6, other) }?;
+    let double = Kernel::<(InOut<f32>,)>::new("double")
+        .host(|_grid, (xs,)| xs.iter_mut().for_each(|x| *x *= 2.0));
+    double.launch_on(&device.stream(), Grid::cover(6), (&mut line,))?;
+    let large = DeviceArray::<u8, _>::zeros_on(&device.stream(), 970)?;
+    eventually(1, "owners dropped", &dropped);
+    assert_eq!(line.to_vec()?, [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]);
+    assert_eq!((line.traffic().to_host.bytes, kept.copy_to_host()?.sum()), (24, 15.0));
+    drop(large);
+    Ok(())
+}
+
+#[test]
 fn memory_that_does_not_fit_is_refused_and_its_owner_dropped() -> Result<()> {
     let device = lab();
     let (count, dropped) = dropped();

@@ -15,6 +15,7 @@ mod pictures;
 mod pipeline;
 #[cfg(all(target_os = "linux", feature = "cuda"))]
 mod stand_in;
+mod stream_file;
 
 use resident::{Arguments, Device, Error, Grid, Kernel, Result, Signature, Stream};
 

@@ -59,4 +59,8 @@ on_the_stand_in! {
         labels_may_be_anything,
         brightness_may_be_anything,
     }
+    stream_file {
+        kernels_survive_wrong_sizes,
+        kernels_compute_the_same_in_rust_and_in_cuda_c,
+    }
 }

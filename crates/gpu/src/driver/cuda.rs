@@ -1,6 +1,7 @@
 //! NVIDIA's driver: where it is found, and what it says. cudarc panics without the driver's
 //! library, so the backend looks for it here first.
 
+use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
 use std::ffi::{CStr, c_char, c_int};
 use std::sync::OnceLock;
 
@@ -27,6 +28,8 @@ pub(crate) static VENDOR: CudaLikeVendor = CudaLikeVendor {
     advice,
     is_sticky,
     refuses_registered_memory: true,
+    // `CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED`
+    read_only_registration: Some(113),
     copies_without_peer_access: true,
     unmapped_flags: 0,
     check_variable: None,
@@ -46,21 +49,28 @@ fn driver() -> Result<&'static Driver, String> {
 }
 
 fn find() -> Result<Driver, String> {
-    // cudarc's names, in its order.
-    let files: Vec<String> =
-        ["cuda", "nvcuda"].iter().flat_map(|name| cudarc::get_lib_name_candidates(name)).collect();
+    let files = files();
     let Some(library) = open_first(&files) else {
         return Err(format!(
-            "no NVIDIA driver library was found (looked for {} and {} more names in the system's \
-             library folders and LD_LIBRARY_PATH); install an NVIDIA driver, or use Device::cpu()",
-            files[0],
-            files.len() - 1
+            "no NVIDIA driver library was found (looked for {} in the system's library folders and \
+             LD_LIBRARY_PATH); install an NVIDIA driver, or use Device::cpu()",
+            files.join(" and ")
         ));
     };
     let symbols = Symbols { library, vendor: &VENDOR };
     // SAFETY: the library has the name of CUDA's driver.
     unsafe { Driver::of(symbols) }
         .map_err(|reason| format!("the NVIDIA driver was found, but {reason}"))
+}
+
+/// The file names of NVIDIA's driver. cudarc's function for them is not there in a program in which
+/// another crate, such as candle, chose cudarc's `dynamic-linking`.
+fn files() -> Vec<String> {
+    if cfg!(windows) {
+        return vec!["nvcuda.dll".to_owned()];
+    }
+    let plain = format!("{DLL_PREFIX}cuda{DLL_SUFFIX}");
+    vec![plain.clone(), format!("{plain}.1")]
 }
 
 fn count() -> Result<usize, String> {

@@ -27,6 +27,8 @@ pub(crate) struct CudaLikeVendor {
     pub(super) is_sticky: fn(Status) -> bool,
     /// Whether the driver refuses to register host memory that is registered already.
     pub refuses_registered_memory: bool,
+    /// The attribute of devices that register host memory which the process may only read.
+    pub read_only_registration: Option<c_int>,
     /// Whether the driver copies between devices that cannot access each other's memory.
     pub copies_without_peer_access: bool,
     /// The flag of pinned host memory that is not mapped, beside those that the user asks for.

@@ -36,6 +36,7 @@ static VENDOR: CudaLikeVendor = CudaLikeVendor {
     is_sticky,
     // It keeps the older registration, and one call ends both (ROCm's clr, `ihipHostRegister`).
     refuses_registered_memory: false,
+    read_only_registration: None,
     // For boxes it does so with offsets that may lie beyond its staging memory.
     copies_without_peer_access: false,
     // Portable memory is coarse-grained; memory without a flag is coherent.

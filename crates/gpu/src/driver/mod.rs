@@ -165,6 +165,14 @@ impl Driver {
         self.numbered_attribute(device, self.vendor.own(attribute.numbers()))
     }
 
+    /// Whether a device registers host memory that the process may only read. Older drivers do not
+    /// know the attribute.
+    pub(crate) fn registers_read_only_memory(&self, device: c_int) -> bool {
+        let attribute = self.vendor.read_only_registration;
+        attribute
+            .is_some_and(|number| self.numbered_attribute(device, number).is_ok_and(|it| it != 0))
+    }
+
     /// As [`attribute`](Self::attribute), by the number that the driver gives it.
     fn numbered_attribute(&self, device: c_int, number: c_int) -> Result<c_int, BackendError> {
         let mut value = 0;

@@ -20,6 +20,7 @@ use crate::driver::{Driver, status};
 use resident_backend::host_allocation::{ByteCount, CountedBytes};
 use resident_backend::sync::{BackendGuard, BackendLock};
 use resident_backend::{BackendError, DeviceKind, PinnedRegistration};
+use resident_core::Access;
 
 /// The registrations of this process by start address, for all devices of a kind: a registration
 /// made in one context is valid in all. The lock is held while the driver registers memory, so that
@@ -40,6 +41,8 @@ static PROCESS: AtomicU32 = AtomicU32::new(0);
 pub(crate) struct HostBytes {
     pub start: *mut u8,
     pub len_bytes: usize,
+    /// The device's access.
+    pub access: Access,
 }
 
 /// The registration of one array's memory. Dropping it unregisters the memory.
@@ -132,12 +135,13 @@ impl Registrations {
     fn insert(
         &mut self,
         context: &Arc<Context>,
-        HostBytes { start, len_bytes }: HostBytes,
+        HostBytes { start, len_bytes, access }: HostBytes,
         mapping: HostMapping,
         pinned: &ByteCount,
     ) -> Result<Option<usize>, BackendError> {
         const PORTABLE: u32 = 1;
-        let flags = PORTABLE | mapping.flag();
+        let read_only = read_only_flag(context, access);
+        let flags = PORTABLE | mapping.flag() | read_only.unwrap_or(0);
         let bytes = start.addr()..start.addr() + len_bytes;
         let driver = context.driver();
         let kind = context.kind();
@@ -178,7 +182,8 @@ impl Registrations {
                 }
                 Err(already_registered(driver, &bytes, neighbour))
             }
-            other => Err(register.error(other)),
+            other if read_only.is_some() || access.writes() => Err(register.error(other)),
+            other => Err(not_for_reading_only(register.error(other))),
         }
     }
 
@@ -270,6 +275,20 @@ fn is_registering_process() -> bool {
     let this = std::process::id();
     let before = PROCESS.compare_exchange(0, this, Ordering::Relaxed, Ordering::Relaxed);
     before.is_ok() || before == Err(this)
+}
+
+/// The flag of memory that the device only reads, if the device knows it: without the flag the
+/// driver refuses memory that the process cannot write.
+fn read_only_flag(context: &Context, access: Access) -> Option<u32> {
+    const READ_ONLY: u32 = 8;
+    (!access.writes() && context.registers_read_only_memory()).then_some(READ_ONLY)
+}
+
+#[cold]
+fn not_for_reading_only(refused: BackendError) -> BackendError {
+    let advice = "this device registers no memory that is mapped for reading only, as the array's \
+                  may be: leave the array pageable, or map the file copy-on-write";
+    BackendError { detail: format!("{}: {advice}", refused.detail), ..refused }
 }
 
 #[cold]

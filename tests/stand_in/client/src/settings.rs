@@ -40,6 +40,7 @@ pub struct Values {
     pub max_pitch_bytes: u64,
     pub locks_whole_pages: bool,
     pub is_concurrent: bool,
+    pub registers_read_only: bool,
     pub stages_pageable: bool,
     pub says_idle: bool,
     pub has_priorities: bool,
@@ -177,6 +178,7 @@ impl<Vendor> Settings<Vendor> {
             max_pitch_bytes: 0x7FFF_FFFF,
             locks_whole_pages: false,
             is_concurrent: true,
+            registers_read_only: true,
             stages_pageable: true,
             says_idle: true,
             has_priorities: true,
@@ -249,6 +251,12 @@ impl<Vendor> Settings<Vendor> {
     /// (`hipDeviceAttributeConcurrentManagedAccess` is 0).
     pub fn without_concurrent_managed_access(self) -> Self {
         self.with(|values| values.is_concurrent = false)
+    }
+
+    /// Devices that register no host memory which the process may only read
+    /// (`CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED` is 0).
+    pub fn without_read_only_registration(self) -> Self {
+        self.with(|values| values.registers_read_only = false)
     }
 }
 

@@ -133,6 +133,23 @@ pub fn register(start: u64, len_bytes: u64, flags: u32, context: Handle) -> Outc
     Ok(())
 }
 
+/// Whether the process may not write some of these bytes, which drivers register only for reading.
+pub fn is_write_protected(start: u64, len_bytes: u64) -> bool {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    maps.lines().any(|line| {
+        protected_range(line)
+            .is_some_and(|range| range.start < start.saturating_add(len_bytes) && start < range.end)
+    })
+}
+
+/// The addresses of a line of `/proc/self/maps` if it lacks the permission to write.
+fn protected_range(line: &str) -> Option<Range<u64>> {
+    let (range, permissions) = line.split_once(' ')?;
+    let (start, end) = range.split_once('-')?;
+    let [start, end] = [start, end].map(|number| u64::from_str_radix(number, 16).ok());
+    (!permissions[1..].starts_with('w')).then_some(start?..end?)
+}
+
 /// Unregisters memory of the caller. Only this call ends a registration, whatever happens to the
 /// memory or the context.
 pub fn unregister(start: u64) -> Outcome {

@@ -129,6 +129,7 @@ fn memory_attribute(attribute: u32) -> Option<i32> {
         51 => 32,
         83 => 1,
         89 => i32::from(settings.is_concurrent),
+        113 => i32::from(settings.registers_read_only),
         115 => i32::from(settings.has_pools),
         119 => 0,
         134 => settings.numa_node,
@@ -155,7 +156,7 @@ fn property(attribute: u32, device: i32) -> Option<i32> {
 /// clusters.
 fn unsupported_feature(attribute: u32) -> Option<i32> {
     let is_known = matches!(attribute, 17 | 18 | 20 | 32 | 34 | 35 | 50 | 84..=86 | 88 | 90)
-        || matches!(attribute, 92..=96 | 98 | 100..=105 | 107..=110 | 112..=114 | 116..=118)
+        || matches!(attribute, 92..=96 | 98 | 100..=105 | 107..=110 | 112 | 114 | 116..=118)
         || matches!(attribute, 120..=133);
     is_known.then_some(0)
 }

@@ -61,6 +61,13 @@ pub fn register(pointer: u64, len_bytes: usize, flags: u32) -> Outcome {
     if pointer == 0 || len_bytes == 0 || flags > 15 {
         return Err(Code::INVALID_VALUE);
     }
+    let is_read_only = flags & 8 != 0;
+    if is_read_only && !machine::settings().registers_read_only {
+        return Err(Code::NOT_SUPPORTED);
+    }
+    if !is_read_only && host::is_write_protected(pointer, len_bytes as u64) {
+        return Err(Code::INVALID_VALUE);
+    }
     host::register(pointer, len_bytes as u64, flags, context.handle)
 }
 
