@@ -9,7 +9,6 @@ use smallvec::SmallVec;
 use super::code;
 use super::copy::cost::{Allowed, Costs, DownloadPlan};
 use super::device::GpuDevice;
-use super::driver::invalid;
 use super::memory::allocator::free_and_total;
 use super::memory::external::ExternalAllocation;
 use super::memory::managed;
@@ -77,19 +76,21 @@ impl Backend for GpuDevice {
             poison_byte: None,
             chunk_bytes_max: settings.chunk_bytes_max,
             chunks_in_flight_max: settings.chunks_in_flight_max,
-            page_bytes: None,
+            page_bytes: self.core().memory().page_bytes(),
             reads_between_parts: true,
             runs_by_itself: true,
             knows_left_out: false,
         }
     }
 
-    fn reserve(&self, _len_bytes: u64, _label: &Label) -> Result<Address, BackendError> {
-        Err(invalid("reserve", "the device has no pages".to_owned()))
+    fn reserve(&self, len_bytes: u64, _label: &Label) -> Result<Address, BackendError> {
+        let context = self.core().context();
+        context.make_current()?;
+        context.record_death(self.core().memory().reserve_addresses(len_bytes))
     }
 
-    fn commit(&self, _pages: &PageRange, _label: &Label) -> Result<(), BackendError> {
-        Err(invalid("commit", "the device has no pages".to_owned()))
+    fn commit(&self, pages: &PageRange, _label: &Label) -> Result<(), BackendError> {
+        self.core().context().record_death(stream::commit(self.core(), pages))
     }
 
     fn ordinal(&self) -> usize {

@@ -30,8 +30,9 @@
 //! keeps the order between streams: a stream that waits for an event records the other stream's
 //! pending host actions and completes them first (`CompletionAction::CompleteFirst`).
 //!
-//! Lock order: a stream's completion lock, its state, then any one leaf lock (allocations, events,
-//! staging blocks, registrations, programs).
+//! Lock order: a stream's completion lock, its state or a device's lock for mappings
+//! (`memory/pages.rs`), then any one leaf lock (allocations, events, staging blocks, registrations,
+//! programs).
 
 // Without a vendor there is nothing to build.
 #![cfg(any(feature = "cuda", feature = "hip"))]

@@ -45,6 +45,7 @@ DRIVER = {
     "events, net": calls.events,
     "made and destroyed": calls.new_and_gone,
     "allocated from the pool and freed": calls.pools,
+    "commit and decommit of a page, ns": calls.pages,
     "cuMemHostAlloc, idle": calls.pinning_idle,
     "cuMemHostAlloc, beside a kernel of 20 ms": calls.pinning_busy,
     "registering 64 MiB": calls.registration,

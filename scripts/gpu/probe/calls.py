@@ -1,5 +1,6 @@
 """What calls of the driver cost, and what it refuses beside a capture."""
 
+import ctypes
 import mmap
 import statistics
 import threading
@@ -69,6 +70,49 @@ def pools(probe):
         found.append(f"{len_bytes // KIB} KiB {microseconds(probe.timed_20(turn))}")
         probe.driver.cuStreamSynchronize(probe.stream)
     return ", ".join(found)
+
+
+class Properties(ctypes.Structure):
+    """`CUmemAllocationProp` of a device's memory."""
+
+    _fields_ = [
+        ("kind", c_int),
+        ("handle_kinds", c_int),
+        ("location_kind", c_int),
+        ("location", c_int),
+        ("security", c_void_p),
+        ("flags", c_uint64),
+    ]
+
+
+def pages(probe):
+    """The calls for a page of reserved addresses, and all of a commit and a decommit with memory
+    that is kept; and with memory that is created and released."""
+    properties, length = Properties(1, 0, 1, probe.device.value, None, 0), c_size_t()
+    probe.driver.cuMemGetAllocationGranularity(byref(length), byref(properties), 0)
+    address, memory = c_uint64(), c_uint64()
+    zero, access = c_uint64(0), (c_int * 3)(1, probe.device.value, 3)
+
+    def create():
+        probe.driver.cuMemCreate(byref(memory), length, byref(properties), zero)
+
+    def turn():
+        probe.driver.cuMemMap(address, length, c_size_t(0), memory, zero)
+        probe.driver.cuMemSetAccess(address, length, byref(access), c_size_t(1))
+        probe.driver.cuMemUnmap(address, length)
+
+    def turn_with_new_memory():
+        create()
+        turn()
+        probe.driver.cuMemRelease(memory)
+
+    probe.driver.cuMemAddressReserve(byref(address), length, c_size_t(0), zero, zero)
+    create()
+    kept = probe.timed_20(turn)
+    probe.driver.cuMemRelease(memory)
+    new = probe.timed_20(turn_with_new_memory)
+    probe.driver.cuMemAddressFree(address, length)
+    return f"{length.value // KIB} KiB: {kept * 1e9:.0f}, with new memory {new * 1e9:.0f}"
 
 
 def pinning(probe, is_busy):

@@ -24,6 +24,7 @@ ATTRIBUTES = {
     "compute preemption": 90,
     "host registration": 99,
     "memory pools": 115,
+    "memory for reserved addresses": 102,
     "page tables of the host": 100,
     "read-only registration": 113,
     "host NUMA node": 134,

@@ -6,6 +6,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use resident::cudarc::driver::{CudaSlice, DevicePtr};
 use resident::ndarray::{Ix1, array, s};
 use resident::{Device, DeviceArray, SmartArray};
+use resident_backend::{
+    Backend, Bytes, Dependencies, DeviceKind, FailureKind, FillWork, Footprint, Label, LabelText,
+    PageRange,
+};
+use resident_gpu::GpuStreamHandle;
 use resident_stand_in::{self as driver, Settings};
 use support::in_own_process;
 
@@ -77,4 +82,34 @@ fn memory_that_the_driver_does_not_find_is_refused_and_its_owner_dropped() {
     assert_eq!(freed.load(Ordering::SeqCst), 5);
     here.synchronize().expect("nothing failed");
     assert_eq!(driver::memory_in_use(0), 0);
+}
+
+/// cudarc frees a slice as memory of the pool, so that it gets a copy of what pages have.
+#[test]
+fn a_slice_has_the_elements_of_committed_pages() {
+    let settings = Settings::new().page_bytes(4096).seed(7);
+    let device = in_own_process!(support::driver::open(settings, 1).remove(0));
+    let gpu = resident_gpu::open(DeviceKind::Cuda, 0).expect("it opens");
+    let stream = gpu.new_stream(None).expect("a stream");
+    let label = Label { text: LabelText::Text("grid".into()), site: None };
+    let grid = gpu.reserve(8192, &label).expect("addresses");
+    gpu.commit(&PageRange { reservation: grid, bytes: 0..8192 }, &label).expect("memory");
+    let fill = FillWork {
+        address: grid,
+        parts: [Footprint::run(0, 8192)].into_iter().collect(),
+        pattern: Bytes::from_slice(&[7]),
+        loss: FailureKind::Contents,
+        depends: Dependencies::new(),
+        label,
+    };
+    stream.fill(Box::new(fill)).expect("queued");
+    let handle = stream.downcast_ref::<GpuStreamHandle>().expect("a GPU's stream");
+    let slice = handle.give_away::<u8>(grid, 8192).expect("a copy");
+    stream.free(grid).expect_err("it was freed");
+    let theirs = device.cuda_context().expect("a GPU").new_stream().expect("a stream");
+    assert_eq!(theirs.clone_dtoh(&slice).expect("copied"), [7; 8192]);
+    drop(slice);
+    gpu.trim().expect("nothing fails");
+    assert_eq!((gpu.memory().in_use, gpu.memory().pooled, driver::memory_in_use(0)), (0, 0, 0));
+    assert_eq!((driver::take_hazards(), driver::take_notes()), (vec![], vec![]));
 }

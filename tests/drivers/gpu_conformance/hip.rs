@@ -11,11 +11,11 @@ use crate::faces::{is_poorer, run_packed, run_poorer, run_tests};
 use crate::suite;
 
 pub(crate) fn settings() -> Settings {
-    let rich = Settings::new().devices(2);
+    let rich = Settings::new().devices(2).page_bytes(4096);
     if !is_poorer() {
         return rich;
     }
-    rich.without_pools().max_pitch(1000).version(50_221_153).sparse()
+    rich.without_pools().page_bytes(0).max_pitch(1000).version(50_221_153).sparse()
 }
 
 suite::conformance!(crate::faces::hip::rig::run);
@@ -62,6 +62,7 @@ fn on_a_runtime_that_lacks_calls_the_others_are_tested() {
         "hipMemcpy2DAsync",
         "hipMemAdvise",
         "hipMallocFromPoolAsync",
+        "hipMemAddressReserve",
         "hipLaunchHostFunc",
         "hipPointerGetAttribute",
         "hipThreadExchangeStreamCaptureMode",

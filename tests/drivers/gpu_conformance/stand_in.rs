@@ -7,11 +7,12 @@ use crate::suite::prelude::*;
 use resident_stand_in::{self as driver, Settings};
 
 pub(crate) fn settings() -> Settings {
-    let rich = Settings::new().devices(2);
+    let rich = Settings::new().devices(2).page_bytes(4096);
     if !is_poorer() {
         return rich;
     }
     rich.without_pools()
+        .page_bytes(0)
         .peers(false)
         .max_pitch(1000)
         .driver_version(11_040)

@@ -26,7 +26,9 @@ const LENGTH: Parameter = Parameter::Scalar { len_bytes: 8 };
 fn opened() -> Vec<Device> {
     static LOADED: Once = Once::new();
     LOADED.call_once(|| {
-        driver::load(driver::settings().devices(3).seed(1)).expect("the stand-in loads");
+        // Pages so short that arrays of the programs have many.
+        let settings = driver::settings().devices(3).page_bytes(64).seed(1);
+        driver::load(settings).expect("the stand-in loads");
         driver::load_compiler();
         (0..=AXES_MAX).for_each(declare_kernels);
     });

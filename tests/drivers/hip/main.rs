@@ -13,11 +13,20 @@ mod code;
 mod host_memory;
 #[cfg(feature = "cuda")]
 mod mixed;
+#[path = "../cuda/pages.rs"]
+mod pages;
 mod peers;
 mod real_runtime;
 
 use resident::{Device, Error};
+use resident_backend::DeviceKind;
 use resident_stand_in_hip::Settings;
+use support::hip::face;
+
+/// What the tests of pages, which run on both stand-ins, know of this one.
+const KIND: DeviceKind = DeviceKind::Hip;
+/// How the names of its calls begin.
+const PREFIX: &str = "hip";
 
 /// The message of a device that cannot be opened.
 #[track_caller]

@@ -37,6 +37,7 @@ attributes! {
     PciDomain = 50, 69;
     ConcurrentManagedAccess = 89, 9;
     SharedBytesPerBlockOptIn = 97, 75;
+    AddressManagement = 102, 89;
     MemoryPools = 115, 88;
 }
 
@@ -48,6 +49,7 @@ mod tests {
     use super::DeviceAttribute;
 
     /// The names of `hipDeviceAttribute_t` in the order of HIP 5.2's header, which begins with 0.
+    /// Later headers have the last one too.
     const OF_HIP: &str = "
         EccEnabled AccessPolicyMaxWindowSize AsyncEngineCount CanMapHostMemory
         CanUseHostPointerForRegisteredMem ClockRate ComputeMode ComputePreemptionSupported
@@ -70,7 +72,7 @@ mod tests {
         SharedMemPerBlockOptin SharedMemPerMultiprocessor SingleToDoublePrecisionPerfRatio
         StreamPrioritiesSupported SurfaceAlignment TccDriver TextureAlignment
         TexturePitchAlignment TotalConstantMemory TotalGlobalMem UnifiedAddressing Uuid
-        WarpSize MemoryPoolsSupported
+        WarpSize MemoryPoolsSupported VirtualMemoryManagementSupported
     ";
 
     #[test]
@@ -90,6 +92,7 @@ mod tests {
             (DeviceAttribute::ConcurrentManagedAccess, "ConcurrentManagedAccess"),
             (DeviceAttribute::SharedBytesPerBlockOptIn, "SharedMemPerBlockOptin"),
             (DeviceAttribute::MemoryPools, "MemoryPoolsSupported"),
+            (DeviceAttribute::AddressManagement, "VirtualMemoryManagementSupported"),
         ] {
             let number = OF_HIP.split_whitespace().position(|known| known == name);
             assert_eq!(Some(attribute.numbers()[1] as usize), number, "{attribute:?}");
@@ -123,6 +126,10 @@ mod tests {
                 Of::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
             ),
             (DeviceAttribute::MemoryPools, Of::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED),
+            (
+                DeviceAttribute::AddressManagement,
+                Of::CU_DEVICE_ATTRIBUTE_VIRTUAL_ADDRESS_MANAGEMENT_SUPPORTED,
+            ),
         ] {
             assert_eq!(attribute.numbers()[0], number as i32, "{attribute:?}");
         }

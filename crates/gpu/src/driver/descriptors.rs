@@ -1,4 +1,4 @@
-//! The structs that describe copies to the drivers.
+//! The structs that describe memory and copies to the drivers.
 
 use std::ffi::{c_int, c_uint, c_void};
 
@@ -8,6 +8,55 @@ use std::ffi::{c_int, c_uint, c_void};
 pub(crate) struct MemoryLocation {
     pub kind: c_int,
     pub id: c_int,
+}
+
+impl MemoryLocation {
+    /// The memory of a device.
+    pub(crate) fn device(id: c_int) -> Self {
+        const DEVICE: c_int = 1;
+        Self { kind: DEVICE, id }
+    }
+}
+
+/// `CUmemAccessDesc`, `hipMemAccessDesc`: what a device may do with memory.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DeviceAccess {
+    location: MemoryLocation,
+    flags: c_int,
+}
+
+impl DeviceAccess {
+    pub(crate) fn read_write(device: c_int) -> Self {
+        const READ_WRITE: c_int = 3;
+        Self { location: MemoryLocation::device(device), flags: READ_WRITE }
+    }
+}
+
+/// `CUmemAllocationProp`, `hipMemAllocationProp`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AllocationProperties {
+    allocation_type: c_int,
+    handle_types: c_int,
+    location: MemoryLocation,
+    security_attributes: *mut c_void,
+    /// Compression, access by other hardware, and usage: none is wished for.
+    flags: [u8; 8],
+}
+
+impl AllocationProperties {
+    /// Memory of a device that is not shared with other processes.
+    pub(crate) fn of_device(device: c_int) -> Self {
+        const PINNED: c_int = 1;
+        Self {
+            allocation_type: PINNED,
+            handle_types: 0,
+            location: MemoryLocation::device(device),
+            security_attributes: std::ptr::null_mut(),
+            flags: [0; 8],
+        }
+    }
 }
 
 /// `CUDA_MEMCPY2D`. An array of the driver (`array`) is not used here.
@@ -102,8 +151,14 @@ pub(crate) struct Batch {
 #[cfg(feature = "cuda")]
 const _: () = {
     use cudarc::driver::sys;
+    assert!(size_of::<DeviceAccess>() == size_of::<sys::CUmemAccessDesc>());
+    assert!(size_of::<AllocationProperties>() == size_of::<sys::CUmemAllocationProp>());
     assert!(size_of::<CopyDescriptor2d>() == size_of::<sys::CUDA_MEMCPY2D>());
     assert!(size_of::<CopyDescriptor3d>() == size_of::<sys::CUDA_MEMCPY3D>());
     assert!(size_of::<PeerDescriptor3d>() == size_of::<sys::CUDA_MEMCPY3D_PEER>());
 };
-const _: () = assert!(size_of::<VolumeOfHip>() == 160, "as in hip_runtime_api.h");
+const _: () = {
+    assert!(size_of::<VolumeOfHip>() == 160, "as in hip_runtime_api.h");
+    assert!(size_of::<DeviceAccess>() == 12, "as in hip_runtime_api.h");
+    assert!(size_of::<AllocationProperties>() == 32, "as in hip_runtime_api.h");
+};

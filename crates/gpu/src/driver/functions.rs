@@ -5,7 +5,8 @@
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 use super::descriptors::{
-    Batch, CopyDescriptor2d, CopyDescriptor3d, MemoryLocation, PeerDescriptor3d, VolumeOfHip,
+    AllocationProperties, Batch, CopyDescriptor2d, CopyDescriptor3d, DeviceAccess, MemoryLocation,
+    PeerDescriptor3d, VolumeOfHip,
 };
 use super::function::DriverFunction;
 use super::library::Symbols;
@@ -179,12 +180,29 @@ driver_functions! {
             = "cuMemPoolSetAttribute", "hipMemPoolSetAttribute";
         pool_attribute: fn(PoolHandle, c_int, *mut c_void)
             = "cuMemPoolGetAttribute", "hipMemPoolGetAttribute";
-        set_pool_access: fn(PoolHandle, *const c_void, usize)
+        set_pool_access: fn(PoolHandle, *const DeviceAccess, usize)
             = "cuMemPoolSetAccess", "hipMemPoolSetAccess";
         trim_pool: fn(PoolHandle, usize) = "cuMemPoolTrimTo", "hipMemPoolTrimTo";
         allocate_from_pool: fn(*mut u64, usize, PoolHandle, StreamHandle)
             = "cuMemAllocFromPoolAsync", "hipMallocFromPoolAsync";
         free_in_order: fn(u64, StreamHandle) = "cuMemFreeAsync", "hipFreeAsync";
+
+        // Addresses without memory, and memory that is mapped to them (HIP: since 5.2).
+        /// The address, the bytes, the alignment, a wish, flags.
+        reserve_addresses: fn(*mut u64, usize, usize, u64, u64)
+            = "cuMemAddressReserve", "hipMemAddressReserve";
+        free_addresses: fn(u64, usize) = "cuMemAddressFree", "hipMemAddressFree";
+        create_memory: fn(*mut u64, usize, *const AllocationProperties, u64)
+            = "cuMemCreate", "hipMemCreate";
+        release_memory: fn(u64) = "cuMemRelease", "hipMemRelease";
+        /// The address, the bytes, the offset in the memory, its handle, flags.
+        map_memory: fn(u64, usize, usize, u64, u64) = "cuMemMap", "hipMemMap";
+        unmap_memory: fn(u64, usize) = "cuMemUnmap", "hipMemUnmap";
+        set_memory_access: fn(u64, usize, *const DeviceAccess, usize)
+            = "cuMemSetAccess", "hipMemSetAccess";
+        /// The unit of memory for addresses; the last argument asks for the least or the best one.
+        memory_granularity: fn(*mut usize, *const AllocationProperties, c_int)
+            = "cuMemGetAllocationGranularity", "hipMemGetAllocationGranularity";
 
         /// Moves managed memory to a device, or to the host (-1).
         prefetch: fn(u64, usize, c_int, StreamHandle)

@@ -9,7 +9,7 @@
 //! | `status`, `attribute` | result codes; attributes of devices, by two numberings |
 //! | `place` | what is current on a thread |
 //! | `cuda_like_vendor` | the names and numbers of a vendor whose driver mirrors CUDA's |
-//! | `copies`, `descriptors`, `kernels` | what has two forms: copies of planes, occupancy |
+//! | `copies`, `descriptors`, `kernels` | what has two forms, as copies of planes; the structs |
 //! | `library` | opens libraries and looks functions up |
 //! | `cuda`, `hip` | where each driver is found, and what it says |
 
@@ -35,7 +35,7 @@ use std::sync::OnceLock;
 pub(crate) use attribute::DeviceAttribute;
 pub(crate) use copies::{CopyEnd, CopyEnds, Extents, Pitch};
 pub(crate) use cuda_like_vendor::CudaLikeVendor;
-pub(crate) use descriptors::{Batch, MemoryLocation};
+pub(crate) use descriptors::{AllocationProperties, Batch, DeviceAccess, MemoryLocation};
 pub(crate) use function::DriverFunction;
 pub(crate) use functions::{Functions, HostFunction};
 pub(crate) use kernels::FunctionAttribute;

@@ -7,7 +7,9 @@ use smallvec::SmallVec;
 
 use super::external::ExternalAllocation;
 use super::managed::{ManagedMemory, expect_concurrent_access};
+use super::page_driver::Pages;
 use super::pool::{MemoryPool, PoolFunctions};
+use super::reservations::Reservations;
 use crate::capture_mode::Relaxed;
 use crate::context::Context;
 use crate::driver::{DeviceAttribute, Driver, StreamHandle, invalid, status};
@@ -24,11 +26,13 @@ pub(crate) struct DeviceMemory {
     driver: &'static Driver,
     /// `None` on devices without pools, which allocate and free by calls that wait for the device.
     pool: Option<MemoryPool>,
+    /// `None` on devices that map no memory to reserved addresses.
+    pub(super) pages: Option<Pages>,
     allocations: BackendLock<Allocations>,
 }
 
-#[derive(Debug, Default)]
-struct Allocations {
+#[derive(Debug)]
+pub(super) struct Allocations {
     /// The live allocations, by address.
     live: HashMap<u64, Live>,
     /// Memory of other code that was converted to arrays, by address. Memory that was handed out
@@ -36,6 +40,8 @@ struct Allocations {
     external: HashMap<u64, SmallVec<[External; 1]>>,
     /// Memory that both the host and the GPU access, by its address on the GPU.
     mapped: HashMap<u64, Mapped>,
+    /// The reserved addresses, and the memory of their pages.
+    pub(super) reservations: Reservations,
     in_use_bytes: u64,
     /// The managed memory among the mapped, which counts as in use too.
     managed: ByteCount,
@@ -97,7 +103,10 @@ impl DeviceMemory {
             Some(functions) => Some(MemoryPool::create(driver, functions, context.place())?),
             None => None,
         };
-        Ok(Self { driver, pool, allocations: BackendLock::default() })
+        let pages = Pages::open(context);
+        let reservations = Reservations::new(pages.as_ref().map_or(1, Pages::page_bytes));
+        let allocations = BackendLock::new(Allocations::new(reservations));
+        Ok(Self { driver, pool, pages, allocations })
     }
 
     /// Whether `free` queues the free on a stream. Otherwise `start_draining` marks memory as
@@ -113,7 +122,7 @@ impl DeviceMemory {
         stream: StreamHandle,
     ) -> Result<Address, BackendError> {
         self.free_all_drained();
-        self.reserve(len_bytes)?;
+        self.count(len_bytes)?;
         let outcome = self.allocate_unlimited(len_bytes, stream);
         let mut allocations = self.allocations();
         match outcome {
@@ -124,7 +133,7 @@ impl DeviceMemory {
     }
 
     /// Adds the bytes to those in use, unless that would exceed the limit.
-    fn reserve(&self, len_bytes: u64) -> Result<(), BackendError> {
+    fn count(&self, len_bytes: u64) -> Result<(), BackendError> {
         let mut allocations = self.allocations();
         allocations.expect_below_limit(len_bytes)?;
         allocations.in_use_bytes += len_bytes;
@@ -296,6 +305,8 @@ impl DeviceMemory {
             live.is_lent = true;
         } else if let Some(mapped) = allocations.mapped.get_mut(&address) {
             mapped.is_lent = true;
+        } else {
+            allocations.reservations.mark_lent(address);
         }
     }
 
@@ -365,6 +376,7 @@ impl DeviceMemory {
     /// Returns unused memory to the driver.
     pub(crate) fn trim(&self) -> Result<(), BackendError> {
         self.free_all_drained();
+        self.trim_pages();
         let Some(pool) = &self.pool else { return Ok(()) };
         pool.trim()?;
         let reserved_bytes = pool.reserved_bytes();
@@ -387,13 +399,19 @@ impl DeviceMemory {
         let allocations = self.allocations();
         let own = allocations.in_use_bytes;
         let managed = allocations.managed.get();
-        let draining = allocations.draining.values().map(|draining| draining.len_bytes).sum();
+        let committed = allocations.reservations.committed_bytes();
+        let pooled_pages = allocations.reservations.pooled_bytes();
+        let draining: u64 = allocations.draining.values().map(|draining| draining.len_bytes).sum();
         let external: u64 =
             allocations.external.values().flatten().map(|known| known.counted_bytes).sum();
         drop(allocations);
         let pooled =
             self.pool.as_ref().map_or(draining, |pool| pool.reserved_bytes().saturating_sub(own));
-        MemoryUsage { in_use: own + external + managed, pooled, ..MemoryUsage::default() }
+        MemoryUsage {
+            in_use: own + external + managed + committed,
+            pooled: pooled + pooled_pages,
+            ..MemoryUsage::default()
+        }
     }
 
     pub(crate) fn limit_bytes(&self) -> Option<u64> {
@@ -410,24 +428,39 @@ impl DeviceMemory {
         self.allocations().bytes_below_limit() < len_bytes
     }
 
-    /// Lets another device read and write the pool's memory directly.
+    /// Lets another device read and write the memory of the pool and of pages directly.
     pub(crate) fn share_with(&self, peer: usize) -> Result<(), BackendError> {
-        self.pool.as_ref().map_or(Ok(()), |pool| pool.share_with(peer))
+        self.pool.as_ref().map_or(Ok(()), |pool| pool.share_with(peer))?;
+        self.share_pages_with(peer as i32)
     }
 
     #[cold]
-    fn out_of_memory(&self, requested: u64, call: &'static str) -> BackendError {
+    pub(super) fn out_of_memory(&self, requested: u64, call: &'static str) -> BackendError {
         let free = free_and_total(self.driver).map_or(0, |(free, _)| free);
         let kind = BackendErrorKind::OutOfMemory { requested, free, draining: 0 };
         BackendError { kind, call, detail: String::new() }
     }
 
-    fn allocations(&self) -> BackendGuard<'_, Allocations> {
+    pub(super) fn allocations(&self) -> BackendGuard<'_, Allocations> {
         self.allocations.lock()
     }
 }
 
 impl Allocations {
+    fn new(reservations: Reservations) -> Self {
+        Self {
+            live: HashMap::new(),
+            external: HashMap::new(),
+            mapped: HashMap::new(),
+            reservations,
+            in_use_bytes: 0,
+            managed: ByteCount::default(),
+            draining: HashMap::new(),
+            limit_bytes: None,
+            untrimmed_bytes: 0,
+        }
+    }
+
     /// The memory that arrays use.
     fn in_use(&self) -> impl Iterator<Item = InUse> {
         let live = self.live.iter().map(|(start, live)| InUse {
@@ -444,19 +477,19 @@ impl Allocations {
             range: AddressRange::new(*start, mapped.memory.len_bytes() as u64),
             is_lent: mapped.is_lent,
         });
-        live.chain(external).chain(mapped)
+        live.chain(external).chain(mapped).chain(self.reservations.in_use())
     }
 
     fn bytes_below_limit(&self) -> u64 {
         self.limit_bytes.map_or(u64::MAX, |limit| limit.saturating_sub(self.all_bytes_in_use()))
     }
 
-    /// The bytes in use, those of managed memory included.
+    /// The bytes in use, those of managed memory and of pages included.
     fn all_bytes_in_use(&self) -> u64 {
-        self.in_use_bytes + self.managed.get()
+        self.in_use_bytes + self.managed.get() + self.reservations.committed_bytes()
     }
 
-    fn expect_below_limit(&self, requested: u64) -> Result<(), BackendError> {
+    pub(super) fn expect_below_limit(&self, requested: u64) -> Result<(), BackendError> {
         let free = self.bytes_below_limit();
         if requested <= free {
             return Ok(());
@@ -480,6 +513,6 @@ pub(crate) fn free_and_total(driver: &'static Driver) -> Result<(u64, u64), Back
     Ok((free as u64, total as u64))
 }
 
-fn is_out_of_memory(error: &BackendError) -> bool {
+pub(super) fn is_out_of_memory(error: &BackendError) -> bool {
     error.kind == BackendErrorKind::Driver { code: i64::from(status::OUT_OF_MEMORY) }
 }

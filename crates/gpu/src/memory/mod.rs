@@ -3,6 +3,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `allocator`, `pool` | device memory: the live allocations, and the driver's pool |
+//! | `pages`, `reservations`, `page_driver` | memory by pages: commits; tables; driver calls |
 //! | `external`, `cudarc_slice` | device memory of other code; that of cudarc's slices |
 //! | `staging`, `staging_settings` | pinned blocks for copies with pageable memory, and limits |
 //! | `managed` | managed memory, its prefetches and advice |
@@ -19,11 +20,14 @@ pub(crate) mod cudarc_slice;
 pub(crate) mod external;
 pub(crate) mod managed;
 mod numa;
+mod page_driver;
 pub(crate) mod pageable;
+mod pages;
 pub(crate) mod pinned;
 pub(crate) mod pinned_ranges;
 pub(crate) mod pointer;
 mod pool;
 pub(crate) mod registered;
+mod reservations;
 pub(crate) mod staging;
 pub(crate) mod staging_settings;

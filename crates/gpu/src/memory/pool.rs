@@ -4,7 +4,9 @@
 use std::ffi::{c_int, c_uchar, c_void};
 
 use crate::capture_mode::Relaxed;
-use crate::driver::{Driver, DriverFunction, Place, PoolHandle, Status, StreamHandle, status};
+use crate::driver::{
+    DeviceAccess, Driver, DriverFunction, Place, PoolHandle, Status, StreamHandle, status,
+};
 use resident_backend::BackendError;
 
 #[derive(Debug)]
@@ -27,7 +29,8 @@ pub(super) struct PoolFunctions {
     create: DriverFunction<unsafe extern "C" fn(*mut PoolHandle, *const c_void) -> Status>,
     set_attribute: DriverFunction<PoolAttribute>,
     attribute: DriverFunction<PoolAttribute>,
-    set_access: DriverFunction<unsafe extern "C" fn(PoolHandle, *const c_void, usize) -> Status>,
+    set_access:
+        DriverFunction<unsafe extern "C" fn(PoolHandle, *const DeviceAccess, usize) -> Status>,
     trim: DriverFunction<unsafe extern "C" fn(PoolHandle, usize) -> Status>,
     allocate:
         DriverFunction<unsafe extern "C" fn(*mut u64, usize, PoolHandle, StreamHandle) -> Status>,
@@ -63,19 +66,10 @@ struct PoolProperties {
     reserved: [c_uchar; 64],
 }
 
-/// `CUmemAccessDesc`, `hipMemAccessDesc`.
-#[repr(C)]
-struct PoolAccess {
-    location_type: c_int,
-    location_id: c_int,
-    flags: c_int,
-}
-
 #[cfg(feature = "cuda")]
 const _: () = {
     use cudarc::driver::sys;
     assert!(size_of::<PoolProperties>() == size_of::<sys::CUmemPoolProps>(), "the driver's layout");
-    assert!(size_of::<PoolAccess>() == size_of::<sys::CUmemAccessDesc>(), "the driver's layout");
 };
 
 impl MemoryPool {
@@ -169,16 +163,11 @@ impl MemoryPool {
 
     /// Lets another device read and write the pool's memory directly.
     pub(super) fn share_with(&self, peer: usize) -> Result<(), BackendError> {
-        const READ_WRITE: c_int = 3;
-        let access = PoolAccess {
-            location_type: LOCATION_DEVICE,
-            location_id: peer as c_int,
-            flags: READ_WRITE,
-        };
+        let access = DeviceAccess::read_write(peer as c_int);
         let _relaxed = Relaxed::enter(self.driver);
         let set = &self.functions.set_access;
-        // SAFETY: the driver reads one struct, whose layout `PoolAccess` matches; the pool lives as
-        // long as `self`.
-        set.check(unsafe { (set.function)(self.handle, (&raw const access).cast(), 1) })
+        // SAFETY: the driver reads one struct, whose layout `DeviceAccess` matches; the pool lives
+        // as long as `self`.
+        set.check(unsafe { (set.function)(self.handle, &raw const access, 1) })
     }
 }

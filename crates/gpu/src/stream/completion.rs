@@ -290,7 +290,9 @@ impl GpuStream {
             match action {
                 action @ CompletionAction::DropExternal { .. } => external.push(action),
                 // What an aborted communicator of NCCL leaves behind is freed all the same.
-                action @ CompletionAction::Free(_) => self.run_action(action),
+                action @ (CompletionAction::Free(_) | CompletionAction::Unmap { .. }) => {
+                    self.run_action(action);
+                }
                 action if failure::at(self.id, position).is_none() => self.run_action(action),
                 _ => {}
             }
@@ -329,6 +331,12 @@ impl GpuStream {
                 self.device.memory().mark_drained(address);
                 if self.device.context().make_current().is_ok() {
                     self.device.memory().free_all_drained();
+                }
+            }
+            CompletionAction::Unmap { reservation, at } => {
+                self.device.memory().mark_unused(reservation, at);
+                if self.device.context().make_current().is_ok() {
+                    self.device.memory().unmap_unused();
                 }
             }
         }

@@ -21,7 +21,7 @@ use crate::owned_stream::OwnedStream;
 use resident_backend::sync::{BackendGuard, BackendLock};
 use resident_backend::{
     Address, BackendError, Dependencies, DeviceKind, EventTiming, FailureKind, FailureRecord,
-    Position, StreamId, failure,
+    PageRange, Position, StreamId, failure,
 };
 
 /// The number of recorded events that are kept for waits on the host. When an old event has been
@@ -319,12 +319,29 @@ impl GpuStream {
             let memory = SmallVec::from_iter([mapped]);
             return Ok(self.enter_action(&mut state, CompletionAction::Release { memory }));
         }
+        if memory.is_reserved(address) {
+            let at = (self.id, Position(state.tail + 1));
+            memory.free_reservation(address, at)?;
+            let action = CompletionAction::Unmap { reservation: address, at };
+            return Ok(self.enter_action(&mut state, action));
+        }
         if memory.frees_in_order() {
             self.record_death_locked(memory.free(address, self.raw_stream()))?;
             return Ok(self.next_position(&mut state));
         }
         memory.start_draining(address)?;
         Ok(self.enter_action(&mut state, CompletionAction::Free(address)))
+    }
+
+    /// Unmaps the memory of pages after the work queued here.
+    pub(super) fn decommit(&self, pages: &PageRange) -> Result<Position, BackendError> {
+        self.prepare_to_queue()?;
+        let mut state = self.state();
+        let at = (self.id, Position(state.tail + 1));
+        self.device.memory().decommit(pages, at)?;
+        let reservation = pages.reservation;
+        let action = CompletionAction::Unmap { reservation, at };
+        Ok(self.enter_action(&mut state, action))
     }
 
     /// Drops external memory after the work queued here. cudarc frees a slice on the slice's own

@@ -88,8 +88,8 @@ impl RawStream for GpuStreamHandle {
         self.0.record_death(self.0.free(address))
     }
 
-    fn decommit(&self, _pages: &PageRange) -> Result<Position, BackendError> {
-        Err(invalid("decommit", "the device has no pages".to_owned()))
+    fn decommit(&self, pages: &PageRange) -> Result<Position, BackendError> {
+        self.0.record_death(self.0.decommit(pages))
     }
 
     fn copy(&self, work: Box<CopyWork>, maker: Maker) -> Result<Copying, BackendError> {

@@ -46,6 +46,12 @@ pub(super) enum CompletionAction {
     Unpack(PendingUnpack),
     /// Free device memory, on devices without pools.
     Free(Address),
+    /// Unmap the memory of pages that were decommitted at this position, and free the addresses of
+    /// their reservation, if it was freed there.
+    Unmap {
+        reservation: Address,
+        at: (StreamId, Position),
+    },
     /// Complete the work of another stream, for which this stream waited, up to a position. The
     /// device runs the work of the two streams in this order, and the host must run their
     /// completion actions in the same order.
@@ -64,9 +70,11 @@ impl CompletionAction {
     /// because it writes host memory, or has a handle of host memory that a caller may take back.
     fn matters_to_waiters(&self) -> bool {
         match self {
-            Self::Nothing | Self::Free(_) | Self::ReturnBlock(_) | Self::DropExternal { .. } => {
-                false
-            }
+            Self::Nothing
+            | Self::Free(_)
+            | Self::Unmap { .. }
+            | Self::ReturnBlock(_)
+            | Self::DropExternal { .. } => false,
             Self::Release { memory } => memory.iter().any(|host| !host.is_staging()),
             Self::Unpack(_) | Self::CompleteFirst { .. } => true,
         }
@@ -87,7 +95,7 @@ impl CompletionAction {
             Self::Unpack(PendingUnpack { staged, .. }) => std::mem::forget(staged),
             Self::ReturnBlock(block) => std::mem::forget(block),
             external @ Self::DropExternal { .. } => std::mem::forget(external),
-            Self::Nothing | Self::Free(_) | Self::CompleteFirst { .. } => {}
+            Self::Nothing | Self::Free(_) | Self::Unmap { .. } | Self::CompleteFirst { .. } => {}
         }
     }
 }

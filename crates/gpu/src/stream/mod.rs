@@ -33,5 +33,5 @@ mod write;
 pub(crate) use self::gpu_stream::{GpuStream, reap_all};
 pub(crate) use driver_event::EventPool;
 pub use handle::GpuStreamHandle;
-pub(crate) use reclaim::{reap_oldest, trim};
+pub(crate) use reclaim::{commit, reap_oldest, trim};
 pub(crate) use wake_stream::WakeStreams;

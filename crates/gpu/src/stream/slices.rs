@@ -10,7 +10,7 @@ use crate::driver::invalid;
 use crate::memory::cudarc_slice::CudarcSlice;
 use crate::memory::external::ExternalAllocation;
 use crate::memory::pointer;
-use resident_backend::{Address, BackendError};
+use resident_backend::{Address, BackendError, Label, LabelText, RawStream};
 
 impl GpuStreamHandle {
     /// cudarc's object for this stream.
@@ -119,6 +119,14 @@ impl GpuStreamHandle {
                           `try_clone` away";
             return Err(invalid("give_away", String::from(advice)));
         }
+        if memory.is_reserved(address) {
+            let copy = self.copy_of_pages(address, (len * size_of::<T>()) as u64)?;
+            let slice = self.own_memory_as_slice(copy, len);
+            // The one of the two that the array does not need any more.
+            let unused = if slice.is_ok() { address } else { copy };
+            self.free(unused)?;
+            return slice;
+        }
         memory.check_live(address.0)?;
         let stream = self.cudarc_stream()?;
         keeping_recorded_error(stream.context(), || {
@@ -133,6 +141,35 @@ impl GpuStreamHandle {
         // by `cuMemFreeAsync`, or by `cuMemFree` on a device without pools. Its bytes are
         // initialised, and its elements are plain data.
         Ok(unsafe { stream.upgrade_device_ptr(address.0, len) })
+    }
+}
+
+impl GpuStreamHandle {
+    /// Copies committed pages to memory that a slice can free: cudarc does not unmap pages.
+    fn copy_of_pages(&self, pages: Address, len_bytes: u64) -> Result<Address, BackendError> {
+        let label = Label { text: LabelText::Text("memory of a slice".into()), site: None };
+        let copy = self.allocate(len_bytes, &label)?;
+        match self.copy_on_device(pages, copy, len_bytes) {
+            Ok(()) => Ok(copy),
+            Err(error) => self.free(copy).and(Err(error)),
+        }
+    }
+
+    fn copy_on_device(
+        &self,
+        Address(from): Address,
+        Address(to): Address,
+        len_bytes: u64,
+    ) -> Result<(), BackendError> {
+        self.0.prepare_to_queue()?;
+        let mut state = self.0.state();
+        let (copy, stream) = (&self.0.driver().copy_on_device, self.0.raw_stream());
+        // SAFETY: the context is current. Both memories have so many bytes, and frees of them are
+        // queued here after the copy.
+        let outcome = unsafe { (copy.function)(to, from, len_bytes as usize, stream) };
+        self.0.record_death_locked(copy.check(outcome))?;
+        self.0.next_position(&mut state);
+        Ok(())
     }
 }
 

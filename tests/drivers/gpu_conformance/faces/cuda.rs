@@ -8,11 +8,14 @@ pub(crate) mod face {
     pub(crate) use crate::stand_in::settings;
 
     /// Driver calls that create an object, with the call that destroys it.
-    pub(crate) const PAIRS: [(&[&str], &str); 4] = [
+    pub(crate) const PAIRS: [(&[&str], &str); 7] = [
         (&["cuMemAllocFromPoolAsync"], "cuMemFreeAsync"),
         (&["cuMemAlloc_v2", "cuMemAllocManaged"], "cuMemFree_v2"),
         (&["cuMemHostAlloc"], "cuMemFreeHost"),
         (&["cuMemHostRegister_v2"], "cuMemHostUnregister"),
+        (&["cuMemAddressReserve"], "cuMemAddressFree"),
+        (&["cuMemCreate"], "cuMemRelease"),
+        (&["cuMemMap"], "cuMemUnmap"),
     ];
     pub(crate) const STREAMS: (&str, &str) = ("cuStreamCreate", "cuStreamDestroy_v2");
     pub(crate) const HOST_FUNCTION: &str = "cuLaunchHostFunc";

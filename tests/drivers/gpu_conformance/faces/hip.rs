@@ -8,11 +8,14 @@ pub(crate) mod face {
     pub(crate) use crate::hip::settings;
 
     /// Driver calls that create an object, with the call that destroys it.
-    pub(crate) const PAIRS: [(&[&str], &str); 4] = [
+    pub(crate) const PAIRS: [(&[&str], &str); 7] = [
         (&["hipMallocFromPoolAsync"], "hipFreeAsync"),
         (&["hipMalloc", "hipMallocManaged"], "hipFree"),
         (&["hipHostMalloc"], "hipHostFree"),
         (&["hipHostRegister"], "hipHostUnregister"),
+        (&["hipMemAddressReserve"], "hipMemAddressFree"),
+        (&["hipMemCreate"], "hipMemRelease"),
+        (&["hipMemMap"], "hipMemUnmap"),
     ];
     pub(crate) const STREAMS: (&str, &str) = ("hipStreamCreateWithFlags", "hipStreamDestroy");
     pub(crate) const HOST_FUNCTION: &str = "hipLaunchHostFunc";

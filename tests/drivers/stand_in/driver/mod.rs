@@ -11,6 +11,7 @@ mod compiler;
 mod holes;
 mod lost;
 mod managed;
+mod mappings;
 mod memory;
 mod no_device;
 mod programs;

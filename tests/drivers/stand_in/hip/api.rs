@@ -94,6 +94,14 @@ tables! {
         hipMemPoolSetAttribute(Handle, u32, &mut u64);
         hipMemPoolGetAttribute(Handle, u32, &mut u64);
         hipMemPoolTrimTo(Handle, usize);
+        hipMemAddressReserve(&mut u64, usize, usize, u64, u64);
+        hipMemAddressFree(u64, usize);
+        hipMemCreate(&mut Handle, usize, &[u32; 8], u64);
+        hipMemRelease(Handle);
+        hipMemMap(u64, usize, usize, Handle, u64);
+        hipMemUnmap(u64, usize);
+        hipMemSetAccess(u64, usize, &[i32; 3], usize);
+        hipMemGetAllocationGranularity(&mut usize, &[u32; 8], u32);
         hipMemGetInfo(&mut usize, &mut usize);
         hipHostMalloc(&mut u64, usize, u32);
         hipHostFree(u64);

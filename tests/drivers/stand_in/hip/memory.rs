@@ -55,6 +55,43 @@ fn pools_keep_bytes_until_they_are_trimmed() {
     assert_eq!((hip.hipMemPoolTrimTo)(pool, 0), INVALID_VALUE);
 }
 
+/// `hipMemAllocationProp` of device 0.
+const MEMORY: [u32; 8] = [1, 0, 1, 0, 0, 0, 0, 0];
+
+#[test]
+fn memory_is_mapped_to_reserved_addresses() {
+    let (hip, stream) = in_own_process!(with_stream(Settings::new()));
+    let page = get(|len_bytes| (hip.hipMemGetAllocationGranularity)(len_bytes, &MEMORY, 0));
+    assert_eq!(page, 2 << 20);
+    let address = get(|address| (hip.hipMemAddressReserve)(address, 2 * page, 0, 0, 0));
+    let memory = get(|memory| (hip.hipMemCreate)(memory, page, &MEMORY, 0));
+    ok((hip.hipMemMap)(address, page, 0, memory, 0));
+    assert_eq!((hip.hipMemMap)(address, page, 0, memory, 0), INVALID_VALUE, "mapped already");
+    assert_eq!(memory_in_use(0), 0, "no device has access");
+    ok((hip.hipMemSetAccess)(address, page, &[1, 0, 3], 1));
+    assert_eq!(memory_in_use(0), page as u64);
+    ok((hip.hipMemsetD8Async)(address, 7, page, stream));
+    ok((hip.hipStreamSynchronize)(stream));
+    assert_eq!((hip.hipMemAddressFree)(address, 2 * page), INVALID_VALUE, "memory is mapped");
+    ok((hip.hipMemUnmap)(address, page));
+    ok((hip.hipMemAddressFree)(address, 2 * page));
+    let (mut free, mut total) = (0, 0);
+    ok((hip.hipMemGetInfo)(&mut free, &mut total));
+    assert_eq!(total - free, page, "the memory is not released");
+    ok((hip.hipMemRelease)(memory));
+    assert_eq!((hip.hipMemRelease)(memory), INVALID_VALUE);
+    ok((hip.hipMemGetInfo)(&mut free, &mut total));
+    assert_eq!((total - free, memory_in_use(0)), (0, 0));
+}
+
+#[test]
+fn a_device_may_map_no_memory() {
+    let hip = in_own_process!(load(Settings::new().page_bytes(0)));
+    let mut address = 0;
+    assert_eq!((hip.hipMemAddressReserve)(&mut address, 2 << 20, 0, 0, 0), NOT_SUPPORTED);
+    assert_eq!((hip.hipMemCreate)(&mut address, 2 << 20, &MEMORY, 0), NOT_SUPPORTED);
+}
+
 #[test]
 fn a_device_may_have_no_pools() {
     let hip = in_own_process!(load(Settings::new().without_pools()));

@@ -79,7 +79,8 @@ const SEED: &str = "RESIDENT_TEST_SEED";
 #[ignore = "run in processes of its own by the tests below"]
 fn runs_under_a_seed() {
     let seed = std::env::var(SEED).ok().and_then(|seed| seed.parse().ok()).unwrap_or(0);
-    let devices = kernels::open(driver::settings().devices(2).seed(seed), 2);
+    let settings = driver::settings().devices(2).page_bytes(seed % 3 * 16).seed(seed);
+    let devices = kernels::open(settings, 2);
     let expected: (Vec<Array2<u32>>, _) = ((0..PICTURES).map(processed).collect(), cooled());
     let mut orders = BTreeSet::new();
     for number in 0..RUNS {

@@ -24,7 +24,7 @@ const UNKNOWN: u32 = 999;
 const ILLEGAL_ADDRESS: u32 = 700;
 
 fn two_devices() -> [Device; 2] {
-    kernels::open(driver::settings().devices(2), 2).try_into().expect("two")
+    kernels::open(driver::settings().devices(2).page_bytes(16), 2).try_into().expect("two")
 }
 
 #[track_caller]

@@ -26,5 +26,5 @@ fn user_code_that_panics_leaves_no_work_on_returned_memory() {
 #[test]
 fn user_code_that_panics_leaves_no_work_on_returned_memory_in_the_order_of_a_seed() {
     support::own_process!();
-    sweep(driver::settings().seed(5), &[CALLS]);
+    sweep(driver::settings().page_bytes(16).seed(5), &[CALLS]);
 }

@@ -32,6 +32,7 @@ pub struct Values {
     pub is_seeded: bool,
     pub seed: u64,
     pub has_pools: bool,
+    pub page_bytes: u64,
     pub version: i32,
     pub compute_capability: [i32; 2],
     pub can_access_peers: bool,
@@ -170,6 +171,7 @@ impl<Vendor> Settings<Vendor> {
             is_seeded: false,
             seed: 0,
             has_pools: true,
+            page_bytes: 2 << 20,
             version,
             compute_capability: [0; 2],
             can_access_peers: true,
@@ -223,6 +225,12 @@ impl<Vendor> Settings<Vendor> {
     /// supported.
     pub fn without_pools(self) -> Self {
         self.with(|values| values.has_pools = false)
+    }
+
+    /// The smallest piece of memory that can be mapped to reserved addresses, in bytes: 2 MiB by
+    /// default, as on GPUs. With 0 the devices do not support it.
+    pub fn page_bytes(self, len_bytes: u64) -> Self {
+        self.with(|values| values.page_bytes = len_bytes)
     }
 
     /// Whether devices can access each other's memory directly.

@@ -27,8 +27,10 @@ pub(crate) const SHARED_BYTES_MAX: i32 = 227 << 10;
 pub(crate) static RULES: Rules = Rules {
     unfailing: &["cuThreadExchangeStreamCaptureMode"],
     potentially_unsafe: "
-        cuEventQuery cuEventSynchronize cuMemAlloc_v2 cuMemAllocHost_v2 cuMemAllocManaged
-        cuMemAllocPitch_v2 cuMemFree_v2 cuMemFreeHost cuMemGetInfo_v2 cuMemHostAlloc
+        cuEventQuery cuEventSynchronize cuMemAddressFree cuMemAddressReserve cuMemAlloc_v2
+        cuMemAllocHost_v2 cuMemAllocManaged cuMemAllocPitch_v2 cuMemCreate cuMemFree_v2
+        cuMemFreeHost cuMemGetAllocationGranularity cuMemGetInfo_v2 cuMemHostAlloc cuMemMap
+        cuMemRelease cuMemSetAccess cuMemUnmap
         cuMemHostRegister_v2 cuMemHostUnregister cuMemPoolCreate cuMemPoolDestroy
         cuMemPoolGetAttribute cuMemPoolSetAccess cuMemPoolSetAttribute cuMemPoolTrimTo cuMemcpy
         cuMemcpy2D_v2 cuMemcpy3D_v2 cuMemcpyDtoD_v2 cuMemcpyDtoH_v2 cuMemcpyHtoD_v2 cuMemcpyPeer

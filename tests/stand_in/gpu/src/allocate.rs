@@ -54,6 +54,12 @@ fn shift_bytes() -> u64 {
     settings().alignment_bytes % ALIGNMENT_BYTES
 }
 
+/// The number of a new allocation.
+pub fn next_number() -> u64 {
+    static NUMBER: AtomicU64 = AtomicU64::new(1);
+    NUMBER.fetch_add(1, Ordering::Relaxed)
+}
+
 /// The address of an allocation of no bytes.
 pub fn nothing() -> Outcome<u64> {
     if rules().has_empty_allocations { Ok(0) } else { Err(Code::INVALID_VALUE) }
@@ -65,7 +71,6 @@ fn allocate(
     len_bytes: u64,
     pool: Option<Handle>,
 ) -> Outcome<u64> {
-    static NUMBER: AtomicU64 = AtomicU64::new(1);
     call::set_bytes(len_bytes);
     if len_bytes == 0 {
         return nothing();
@@ -80,7 +85,7 @@ fn allocate(
             return Err(work::code_of_error(&error));
         }
     };
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let number = next_number();
     device.ledger().insert(Allocation {
         address,
         len_bytes,

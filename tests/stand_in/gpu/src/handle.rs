@@ -9,6 +9,7 @@ use crate::code::{Code, Outcome};
 use crate::context::Context;
 use crate::event::Event;
 use crate::ledger::Pool;
+use crate::mappings::Memory;
 use crate::module::{Function, Module};
 use crate::stream::Stream;
 
@@ -24,6 +25,7 @@ pub enum Object {
     Module(Arc<Module>),
     Function(Arc<Function>),
     Pool(Arc<Pool>),
+    Memory(Arc<Memory>),
 }
 
 static OBJECTS: Mutex<Option<HashMap<Handle, Object>>> = Mutex::new(None);
@@ -54,7 +56,7 @@ pub fn remove_of_context(context: Handle) -> Vec<Object> {
         Object::Event(object) => object.context == context,
         Object::Module(object) => object.context == context,
         Object::Function(object) => object.context == context,
-        Object::Pool(_) => false,
+        Object::Pool(_) | Object::Memory(_) => false,
     };
     let doomed: Vec<Handle> =
         objects.iter().filter(|(_, object)| is_of(object)).map(|(handle, _)| *handle).collect();
@@ -79,6 +81,7 @@ lookups! {
     module, Module, Module;
     function, Function, Function;
     pool, Pool, Pool;
+    memory, Memory, Memory;
 }
 
 fn objects() -> MutexGuard<'static, Option<HashMap<Handle, Object>>> {

@@ -202,7 +202,7 @@ impl Packing<'_> {
     /// The engine's pointer for an address of device memory, of which the engine does not know how
     /// many bytes are accessed there.
     pub fn pointer(&mut self, address: u64) -> Option<usize> {
-        self.context.device.ledger().around(address)?;
+        self.context.device.ledger().in_engine(address)?;
         match self.array(address, Access::Read, 0, None) {
             Prepared::Array { pointer, .. } => Some(pointer),
             _ => None,
@@ -246,13 +246,13 @@ impl Packing<'_> {
         view: Option<(u32, Vec<i64>)>,
     ) -> Prepared {
         let (element_bytes, extents) = view.clone().unwrap_or((0, Vec::new()));
-        let allocation = self.context.device.ledger().around(address);
+        let allocation = self.context.device.ledger().in_engine(address);
         if allocation.is_none() && host::around(address).is_some() {
             return Prepared::Mapped { start: address, len_bytes, element_bytes, extents };
         }
         // A view can extend below its first element, so the engine gets the allocation and an
         // offset. If no allocation contains the address, the engine reports an error.
-        let start = allocation.map_or(address, |allocation| allocation.address);
+        let start = allocation.map_or(address, |(start, _)| start);
         let words = &mut self.arguments.words;
         let at_word = words.len() as u32;
         match &view {
@@ -282,11 +282,7 @@ impl Packing<'_> {
 /// The bytes from an address to the end of its memory. Returns 1 if there is no memory at the
 /// address, so that the engine reports the error.
 fn room(context: &Context, address: u64) -> u64 {
-    let device = context
-        .device
-        .ledger()
-        .around(address)
-        .map(|allocation| allocation.address + allocation.len_bytes);
+    let device = context.device.ledger().in_engine(address).map(|(_, end)| end);
     let end = device.or_else(|| host::around(address).map(|range| range.start + range.len_bytes));
     end.map_or(1, |end| end - address)
 }

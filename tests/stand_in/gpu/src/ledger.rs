@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::code::{Code, Outcome};
 use crate::handle::{self, Handle, Object};
+use crate::mappings::Mappings;
 
 /// A memory pool.
 #[derive(Debug)]
@@ -45,6 +46,8 @@ pub struct Ledger {
     pools: BTreeMap<Handle, Holding>,
     /// Live allocations by address.
     allocations: BTreeMap<u64, Allocation>,
+    /// Reserved addresses, and the memory that is mapped to them.
+    pub mappings: Mappings,
 }
 
 /// One allocation.
@@ -64,7 +67,8 @@ impl Ledger {
     pub fn new(total_bytes: u64, default_pool: Handle) -> Self {
         let pools =
             BTreeMap::from([(default_pool, Holding { reuse: [1; 3], ..Holding::default() })]);
-        Self { total_bytes, direct_bytes: 0, pools, allocations: BTreeMap::new() }
+        let (allocations, mappings) = Default::default();
+        Self { total_bytes, direct_bytes: 0, pools, allocations, mappings }
     }
 
     /// Free and total bytes, as `cuMemGetInfo` reports them.
@@ -130,10 +134,23 @@ impl Ledger {
         Some(allocation)
     }
 
-    /// The live allocation that contains an address.
+    /// The live allocation, or the mapped memory, that contains an address.
     pub fn around(&self, address: u64) -> Option<Allocation> {
+        let mapped = || self.mappings.around(address).map(|mapping| mapping.allocation);
         let (_, allocation) = self.allocations.range(..=address).next_back()?;
-        (address - allocation.address < allocation.len_bytes).then_some(*allocation)
+        let is_within = address - allocation.address < allocation.len_bytes;
+        is_within.then_some(*allocation).or_else(mapped)
+    }
+
+    /// What the engine has at an address: where an allocation or a reservation starts, and where
+    /// the memory around the address ends.
+    pub fn in_engine(&self, address: u64) -> Option<(u64, u64)> {
+        match self.mappings.reservation(address, 0) {
+            Some(start) => Some((start, self.mappings.end_of_access(address))),
+            None => {
+                self.around(address).map(|known| (known.address, known.address + known.len_bytes))
+            }
+        }
     }
 
     /// All live allocations of a context.
@@ -179,8 +196,8 @@ impl Ledger {
         self.pools.get_mut(&pool).ok_or(Code::INVALID_VALUE)
     }
 
-    /// All pools.
-    pub fn pool_handles(&self) -> Vec<Handle> {
-        self.pools.keys().copied().collect()
+    /// All pools, and all memory that can be mapped.
+    pub fn handles(&self) -> Vec<Handle> {
+        self.pools.keys().chain(self.mappings.memory.keys()).copied().collect()
     }
 }

@@ -5,9 +5,9 @@
 //! * `code`, `texts`: results, their names and descriptions
 //! * `arguments`, `call`: arguments from C; what surrounds each function, which records calls,
 //!   injects faults and stops unwinding
-//! * `handle`, `machine`, `context`, `stream`, `capture`, `event`, `ledger`, `host`: the objects:
-//!   handles, devices and their contexts, streams, their captures, events, memory accounting, host
-//!   memory
+//! * `handle`, `machine`, `context`, `stream`, `capture`, `event`, `ledger`, `mappings`, `host`:
+//!   the objects: handles, devices and their contexts, streams, their captures, events, memory
+//!   accounting, memory that is mapped to reserved addresses, host memory
 //! * `work`, `copy`, `fill`, `allocate`: work for an engine's stream
 //! * `entry`, `module`, `kernel`, `code_launch`: modules, functions, launches
 //! * `functions/`: what functions of both do that are alike but for their names
@@ -45,6 +45,10 @@
 //! * A pool keeps freed bytes until it is trimmed, or until the host waits while the pool is above
 //!   its release threshold. Pool memory is not fragmented. Other allocations cannot use bytes that
 //!   a pool keeps.
+//! * Reserved addresses are those of a reservation of the engine, which has memory for the pages
+//!   that are mapped and that the device may access. They are aligned as all addresses. Memory is
+//!   mapped as a whole, and to one place at a time; when it is unmapped its contents are lost. An
+//!   unmap does not wait for work that uses the memory: the engine reports it as a hazard.
 //! * Calls from a host function or from a kernel's function return NOT_PERMITTED.
 
 pub mod allocate;
@@ -66,6 +70,7 @@ pub mod interface;
 pub mod kernel;
 pub mod ledger;
 pub mod machine;
+pub mod mappings;
 pub mod module;
 pub mod stream;
 pub mod texts;

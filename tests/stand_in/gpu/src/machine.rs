@@ -1,7 +1,7 @@
 //! The machine: its settings, its devices, and their contexts.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use crate::code::{Code, Outcome};
 use crate::context::Context;
@@ -9,7 +9,8 @@ use crate::handle::{self, Handle, Object};
 use crate::interface::interface;
 use crate::kernel;
 use crate::ledger::{Ledger, Pool};
-use resident_backend::Backend;
+use crate::work;
+use resident_backend::{Backend, BackendError, Position, RawStream};
 use resident_embedded::EmbeddedDevice;
 use resident_embedded::{Emulation, EmulationLog, Hazard, HazardKind, Touch};
 use resident_stand_in_client::settings::Values;
@@ -24,6 +25,8 @@ pub struct Device {
     pub default_pool: Arc<Pool>,
     /// The pool from which `cuMemAllocAsync` allocates.
     pub current_pool: Mutex<Arc<Pool>>,
+    /// The engine's stream on which memory is unmapped, which has nothing else.
+    unmapping: OnceLock<Arc<dyn RawStream>>,
 }
 
 #[derive(Debug, Default)]
@@ -324,7 +327,10 @@ impl State {
 impl Device {
     fn new(ordinal: usize) -> Self {
         let settings = settings();
-        let mut emulation = Emulation::new().memory(settings.memory_bytes).poison(settings.poisons);
+        let mut emulation = Emulation::new()
+            .memory(settings.memory_bytes)
+            .page_bytes(settings.page_bytes)
+            .poison(settings.poisons);
         if settings.is_seeded {
             emulation = emulation.seed(settings.seed);
         }
@@ -337,7 +343,26 @@ impl Device {
             ledger: Mutex::new(ledger),
             current_pool: Mutex::new(Arc::clone(&default_pool)),
             default_pool,
+            unmapping: OnceLock::new(),
         }
+    }
+
+    /// Calls the engine on the stream on which memory is unmapped, and waits until that is done.
+    pub fn unmap(
+        &self,
+        call: impl FnOnce(&dyn RawStream) -> Result<Position, BackendError>,
+    ) -> Outcome {
+        let failed = |error| work::code_of_error(&error);
+        let new = || self.engine.new_stream(None).map_err(failed);
+        let stream = match self.unmapping.get() {
+            Some(stream) => stream,
+            None => {
+                let stream = new()?;
+                self.unmapping.get_or_init(|| stream)
+            }
+        };
+        let position = call(&**stream).map_err(failed)?;
+        stream.synchronize_to(position).map_err(failed)
     }
 
     /// The accounting of the device's memory.
@@ -356,8 +381,9 @@ impl Device {
     }
 
     fn forget_pools(&self) {
-        for pool in self.ledger().pool_handles() {
-            handle::remove(pool);
+        let handles = self.ledger().handles();
+        for pool_or_memory in handles {
+            handle::remove(pool_or_memory);
         }
     }
 }

@@ -32,8 +32,10 @@ static RULES: Rules = Rules {
     unfailing: &["hipThreadExchangeStreamCaptureMode", "hipGetLastError", "hipPeekAtLastError"],
     potentially_unsafe: "
         hipEventQuery hipEventSynchronize hipFree hipHostFree hipHostMalloc hipHostRegister
-        hipHostUnregister hipMalloc hipMallocManaged hipMemGetInfo hipMemPoolCreate
+        hipHostUnregister hipMalloc hipMallocManaged hipMemAddressFree hipMemAddressReserve
+        hipMemCreate hipMemGetAllocationGranularity hipMemGetInfo hipMemMap hipMemPoolCreate
         hipMemPoolDestroy hipMemPoolSetAccess hipMemPoolSetAttribute hipMemPoolTrimTo
+        hipMemRelease hipMemSetAccess hipMemUnmap
         hipModuleLoadData hipModuleLoadDataEx hipModuleUnload hipStreamCreateWithPriority
         hipStreamQuery hipStreamSynchronize
     ",

@@ -37,6 +37,18 @@ pub fn around(address: u64) -> Option<Allocation> {
     machine::device_of_address(address)?.ledger().around(address)
 }
 
+/// The bytes from an address to the end of its allocation, or of its reservation.
+pub fn room(address: u64) -> Option<u64> {
+    let device = machine::device_of_address(address)?;
+    let ledger = device.ledger();
+    let allocation = ledger.around(address)?;
+    let reserved = ledger.mappings.reservation(address, 0).and_then(|start| {
+        let len_bytes = ledger.mappings.reservations.get(&start)?;
+        Some(start + len_bytes)
+    });
+    Some(reserved.unwrap_or(allocation.address + allocation.len_bytes) - address)
+}
+
 /// Allocates pinned memory.
 pub fn allocate_on_host(pointer: Out<u64>, len_bytes: usize, flags: u32) -> Outcome {
     pointer.check()?;

@@ -4,6 +4,7 @@
 pub mod devices;
 pub mod events;
 pub mod managed;
+pub mod mappings;
 pub mod memory;
 pub mod modules;
 pub mod pools;

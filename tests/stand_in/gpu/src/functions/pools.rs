@@ -11,8 +11,8 @@ use crate::handle::{self, Handle};
 use crate::ledger::{Holding, Pool};
 use crate::machine::{self, Device, settings};
 
-/// The fields of `CUmemPoolProps` and `hipMemPoolProps` that are used; the stand-in ignores the
-/// rest.
+/// The fields of `CUmemPoolProps` and `hipMemPoolProps` that are used, and which
+/// `CUmemAllocationProp` and `hipMemAllocationProp` have too; the stand-in ignores the rest.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct PoolProperties {
@@ -25,16 +25,32 @@ pub struct PoolProperties {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Location {
-    kind: u32,
-    id: i32,
+    pub kind: u32,
+    pub id: i32,
 }
 
 /// `CUmemAccessDesc`, `hipMemAccessDesc`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct AccessOfDevice {
-    location: Location,
+    pub location: Location,
     flags: u32,
+}
+
+impl AccessOfDevice {
+    /// Whether the access is to be allowed, by a device that can have it. `own` is the device with
+    /// the memory, which always may.
+    pub fn check(self, own: usize) -> Outcome<bool> {
+        let peer = machine::ordinal(self.location.id)?;
+        let (is_own, is_allowed) = (peer == own, self.flags == READ_WRITE);
+        if self.location.kind != LOCATION_DEVICE || !matches!(self.flags, 0 | READ_WRITE) {
+            return Err(Code::INVALID_VALUE);
+        }
+        if !is_own && is_allowed && !settings().can_access_peers {
+            return Err(Code::INVALID_DEVICE);
+        }
+        Ok(is_allowed)
+    }
 }
 
 const PINNED: u32 = 1;
@@ -89,18 +105,24 @@ pub fn set_current_pool(device: i32, pool: Handle) -> Outcome {
     Ok(())
 }
 
+impl PoolProperties {
+    /// The device whose memory they describe, which is not shared with other processes.
+    pub fn device(self) -> Outcome<Arc<Device>> {
+        if self.allocation_type != PINNED || self.location.kind != LOCATION_DEVICE {
+            return Err(Code::INVALID_VALUE);
+        }
+        if self.handle_types != 0 {
+            return Err(Code::NOT_SUPPORTED);
+        }
+        machine::device(self.location.id)
+    }
+}
+
 /// Creates a pool.
 pub fn create(pool: Out<Handle>, properties: In<PoolProperties>) -> Outcome {
     supported()?;
     pool.check()?;
-    let properties = properties.get()?;
-    if properties.allocation_type != PINNED || properties.location.kind != LOCATION_DEVICE {
-        return Err(Code::INVALID_VALUE);
-    }
-    if properties.handle_types != 0 {
-        return Err(Code::NOT_SUPPORTED);
-    }
-    let device = machine::device(properties.location.id)?;
+    let device = properties.get()?.device()?;
     let made = Pool::new(device.ordinal);
     device.ledger().add_pool(made.handle);
     pool.set(made.handle)
@@ -145,16 +167,9 @@ pub fn set_access(pool: Handle, list: In<AccessOfDevice>, count: usize) -> Outco
     let (device, _) = find(pool)?;
     for index in 0..count {
         let access = list.nth(index)?;
-        let peer = machine::ordinal(access.location.id)?;
-        let is_own = peer == device.ordinal;
-        if access.location.kind != LOCATION_DEVICE
-            || !matches!(access.flags, 0 | READ_WRITE)
-            || is_own && access.flags == 0
-        {
+        let is_allowed = access.check(device.ordinal)?;
+        if !is_allowed && machine::ordinal(access.location.id)? == device.ordinal {
             return Err(Code::INVALID_VALUE);
-        }
-        if !is_own && access.flags == READ_WRITE && !settings().can_access_peers {
-            return Err(Code::INVALID_DEVICE);
         }
     }
     Ok(())

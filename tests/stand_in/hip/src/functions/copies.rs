@@ -6,7 +6,7 @@ use resident_stand_in_gpu::arguments::In;
 use resident_stand_in_gpu::code::{Code, Outcome};
 use resident_stand_in_gpu::context::Context;
 use resident_stand_in_gpu::copy::{self, End, Extent, Place, Return};
-use resident_stand_in_gpu::functions::memory::around;
+use resident_stand_in_gpu::functions::memory::room;
 use resident_stand_in_gpu::handle::Handle;
 use resident_stand_in_gpu::machine::{self, settings};
 
@@ -234,11 +234,10 @@ fn submit(
     copy::submit(&context, &stream, destination, source, extent, Return::Early)
 }
 
-/// Rejects a range that leaves its allocation. Whether there is an allocation at all shows when the
-/// work runs.
+/// Rejects a range that leaves its allocation, or its reservation. Whether there is memory at all
+/// shows when the work runs.
 pub(super) fn check_within(place: Place, span_bytes: u64) -> Outcome {
     let Place::Device(address) = place else { return Ok(()) };
-    let Some(allocation) = around(address) else { return Ok(()) };
-    let room = allocation.len_bytes - (address - allocation.address);
+    let Some(room) = room(address) else { return Ok(()) };
     if span_bytes > room { Err(Code::INVALID_VALUE) } else { Ok(()) }
 }

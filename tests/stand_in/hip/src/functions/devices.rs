@@ -167,7 +167,7 @@ fn memory_attribute(attribute: u32) -> Option<i32> {
         59 => 4096,
         84 => i32::try_from(settings.memory_bytes).unwrap_or(i32::MAX),
         88 => i32::from(settings.has_pools),
-        89 if is_new => 0,
+        89 if is_new => i32::from(settings.page_bytes > 0),
         10_011 => 1,
         _ => return None,
     })

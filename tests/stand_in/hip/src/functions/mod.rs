@@ -5,6 +5,7 @@ mod devices;
 mod events;
 mod fills;
 mod managed;
+mod mappings;
 mod memory;
 mod modules;
 mod pools;

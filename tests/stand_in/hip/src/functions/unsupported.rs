@@ -8,16 +8,17 @@ unsupported_functions! {
     &Hip;
     hipApiName hipArray3DCreate hipArrayCreate hipArrayDestroy hipBindTexture hipBindTexture2D
     hipBindTextureToArray hipBindTextureToMipmappedArray hipChooseDevice hipConfigureCall
-    hipCreateChannelDesc hipCreateTextureObject hipCtxCreate hipCtxDestroy hipCtxDisablePeerAccess
-    hipCtxEnablePeerAccess hipCtxGetApiVersion hipCtxGetCacheConfig hipCtxGetCurrent hipCtxGetDevice
-    hipCtxGetFlags hipCtxGetSharedMemConfig hipCtxPopCurrent hipCtxPushCurrent hipCtxSetCacheConfig
-    hipCtxSetCurrent hipCtxSetSharedMemConfig hipCtxSynchronize hipDestroyExternalMemory
-    hipDestroyExternalSemaphore hipDestroyTextureObject hipDeviceComputeCapability
-    hipDeviceGetByPCIBusId hipDeviceGetCacheConfig hipDeviceGetLimit hipDeviceGetP2PAttribute
+    hipCreateChannelDesc hipCreateTextureObject hipCtxCreate hipCtxDestroy
+    hipCtxDisablePeerAccess hipCtxEnablePeerAccess hipCtxGetApiVersion hipCtxGetCacheConfig
+    hipCtxGetCurrent hipCtxGetDevice hipCtxGetFlags hipCtxGetSharedMemConfig hipCtxPopCurrent
+    hipCtxPushCurrent hipCtxSetCacheConfig hipCtxSetCurrent hipCtxSetSharedMemConfig
+    hipCtxSynchronize hipDestroyExternalMemory hipDestroyExternalSemaphore
+    hipDestroyTextureObject hipDeviceComputeCapability hipDeviceGetByPCIBusId
+    hipDeviceGetCacheConfig hipDeviceGetLimit hipDeviceGetP2PAttribute
     hipDeviceGetSharedMemConfig hipDevicePrimaryCtxGetState hipDevicePrimaryCtxRelease
-    hipDevicePrimaryCtxReset hipDevicePrimaryCtxRetain hipDevicePrimaryCtxSetFlags hipDeviceReset
-    hipDeviceSetCacheConfig hipDeviceSetSharedMemConfig hipDrvMemcpy2DUnaligned hipDrvMemcpy3D
-    hipDrvMemcpy3DAsync hipDrvPointerGetAttributes hipEnableActivityCallback
+    hipDevicePrimaryCtxReset hipDevicePrimaryCtxRetain hipDevicePrimaryCtxSetFlags
+    hipDeviceReset hipDeviceSetCacheConfig hipDeviceSetSharedMemConfig hipDrvMemcpy2DUnaligned
+    hipDrvMemcpy3D hipDrvMemcpy3DAsync hipDrvPointerGetAttributes hipEnableActivityCallback
     hipExtGetLinkTypeAndHopCount hipExtLaunchKernel hipExtLaunchMultiKernelMultiDevice
     hipExtMallocWithFlags hipExtStreamCreateWithCUMask hipExtStreamGetCUMask
     hipExternalMemoryGetMappedBuffer hipFreeArray hipFreeHost hipFreeMipmappedArray
@@ -26,14 +27,15 @@ unsupported_functions! {
     hipGetStreamDeviceId hipGetSymbolAddress hipGetSymbolSize hipGetTextureAlignmentOffset
     hipGetTextureObjectResourceDesc hipGetTextureObjectResourceViewDesc
     hipGetTextureObjectTextureDesc hipGetTextureReference hipGraphAddChildGraphNode
-    hipGraphAddDependencies hipGraphAddEmptyNode hipGraphAddEventRecordNode hipGraphAddEventWaitNode
-    hipGraphAddHostNode hipGraphAddKernelNode hipGraphAddMemcpyNode hipGraphAddMemcpyNode1D
-    hipGraphAddMemcpyNodeFromSymbol hipGraphAddMemcpyNodeToSymbol hipGraphAddMemsetNode
-    hipGraphChildGraphNodeGetGraph hipGraphClone hipGraphCreate hipGraphDestroy hipGraphDestroyNode
-    hipGraphEventRecordNodeGetEvent hipGraphEventRecordNodeSetEvent hipGraphEventWaitNodeGetEvent
-    hipGraphEventWaitNodeSetEvent hipGraphExecChildGraphNodeSetParams hipGraphExecDestroy
-    hipGraphExecEventRecordNodeSetEvent hipGraphExecEventWaitNodeSetEvent
-    hipGraphExecHostNodeSetParams hipGraphExecKernelNodeSetParams hipGraphExecMemcpyNodeSetParams
+    hipGraphAddDependencies hipGraphAddEmptyNode hipGraphAddEventRecordNode
+    hipGraphAddEventWaitNode hipGraphAddHostNode hipGraphAddKernelNode hipGraphAddMemcpyNode
+    hipGraphAddMemcpyNode1D hipGraphAddMemcpyNodeFromSymbol hipGraphAddMemcpyNodeToSymbol
+    hipGraphAddMemsetNode hipGraphChildGraphNodeGetGraph hipGraphClone hipGraphCreate
+    hipGraphDestroy hipGraphDestroyNode hipGraphEventRecordNodeGetEvent
+    hipGraphEventRecordNodeSetEvent hipGraphEventWaitNodeGetEvent hipGraphEventWaitNodeSetEvent
+    hipGraphExecChildGraphNodeSetParams hipGraphExecDestroy hipGraphExecEventRecordNodeSetEvent
+    hipGraphExecEventWaitNodeSetEvent hipGraphExecHostNodeSetParams
+    hipGraphExecKernelNodeSetParams hipGraphExecMemcpyNodeSetParams
     hipGraphExecMemcpyNodeSetParams1D hipGraphExecMemcpyNodeSetParamsFromSymbol
     hipGraphExecMemcpyNodeSetParamsToSymbol hipGraphExecMemsetNodeSetParams hipGraphExecUpdate
     hipGraphGetEdges hipGraphGetNodes hipGraphGetRootNodes hipGraphHostNodeGetParams
@@ -44,27 +46,27 @@ unsupported_functions! {
     hipGraphMemsetNodeGetParams hipGraphMemsetNodeSetParams hipGraphNodeFindInClone
     hipGraphNodeGetDependencies hipGraphNodeGetDependentNodes hipGraphNodeGetType
     hipGraphRemoveDependencies hipGraphicsGLRegisterBuffer hipGraphicsGLRegisterImage
-    hipGraphicsMapResources hipGraphicsResourceGetMappedPointer hipGraphicsSubResourceGetMappedArray
-    hipGraphicsUnmapResources hipGraphicsUnregisterResource hipHostAlloc hipImportExternalMemory
-    hipImportExternalSemaphore hipInitActivityCallback hipIpcCloseMemHandle hipIpcGetEventHandle
-    hipIpcGetMemHandle hipIpcOpenEventHandle hipIpcOpenMemHandle hipKernelNameRef
-    hipKernelNameRefByPtr hipLaunchByPtr hipLaunchCooperativeKernel
-    hipLaunchCooperativeKernelMultiDevice hipLaunchKernel hipMalloc3D hipMalloc3DArray
-    hipMallocArray hipMallocHost hipMallocMipmappedArray hipMallocPitch hipMemAddressFree
-    hipMemAddressReserve hipMemAllocHost hipMemAllocPitch hipMemCreate hipMemExportToShareableHandle
-    hipMemGetAccess hipMemGetAllocationGranularity hipMemGetAllocationPropertiesFromHandle
-    hipMemImportFromShareableHandle hipMemMap hipMemMapArrayAsync hipMemPoolExportPointer
-    hipMemPoolExportToShareableHandle hipMemPoolImportFromShareableHandle hipMemPoolImportPointer
-    hipMemPtrGetInfo hipMemRangeGetAttributes hipMemRelease hipMemRetainAllocationHandle
-    hipMemSetAccess hipMemUnmap hipMemcpy hipMemcpy2D hipMemcpy2DFromArray hipMemcpy2DFromArrayAsync
-    hipMemcpy2DToArray hipMemcpy2DToArrayAsync hipMemcpy3D hipMemcpyAtoH hipMemcpyDtoD
-    hipMemcpyFromArray hipMemcpyFromSymbol hipMemcpyFromSymbolAsync hipMemcpyHtoA
-    hipMemcpyParam2D hipMemcpyParam2DAsync hipMemcpyPeer hipMemcpyToArray hipMemcpyToSymbol
-    hipMemcpyToSymbolAsync hipMemcpyWithStream hipMemset hipMemset2D hipMemset3D hipMemset3DAsync
-    hipMemsetD16 hipMemsetD32 hipMemsetD8 hipMipmappedArrayCreate hipMipmappedArrayDestroy
-    hipMipmappedArrayGetLevel hipModuleGetTexRef hipModuleLoad
-    hipModuleOccupancyMaxActiveBlocksPerMultiprocessorWithFlags
-    hipModuleOccupancyMaxPotentialBlockSizeWithFlags hipOccupancyMaxActiveBlocksPerMultiprocessor
+    hipGraphicsMapResources hipGraphicsResourceGetMappedPointer
+    hipGraphicsSubResourceGetMappedArray hipGraphicsUnmapResources hipGraphicsUnregisterResource
+    hipHostAlloc hipImportExternalMemory hipImportExternalSemaphore hipInitActivityCallback
+    hipIpcCloseMemHandle hipIpcGetEventHandle hipIpcGetMemHandle hipIpcOpenEventHandle
+    hipIpcOpenMemHandle hipKernelNameRef hipKernelNameRefByPtr hipLaunchByPtr
+    hipLaunchCooperativeKernel hipLaunchCooperativeKernelMultiDevice hipLaunchKernel hipMalloc3D
+    hipMalloc3DArray hipMallocArray hipMallocHost hipMallocMipmappedArray hipMallocPitch
+    hipMemAllocHost hipMemAllocPitch hipMemExportToShareableHandle hipMemGetAccess
+    hipMemGetAllocationPropertiesFromHandle hipMemImportFromShareableHandle hipMemMapArrayAsync
+    hipMemPoolExportPointer hipMemPoolExportToShareableHandle
+    hipMemPoolImportFromShareableHandle hipMemPoolImportPointer hipMemPtrGetInfo
+    hipMemRangeGetAttributes hipMemRetainAllocationHandle hipMemcpy hipMemcpy2D
+    hipMemcpy2DFromArray hipMemcpy2DFromArrayAsync hipMemcpy2DToArray hipMemcpy2DToArrayAsync
+    hipMemcpy3D hipMemcpyAtoH hipMemcpyDtoD hipMemcpyFromArray hipMemcpyFromSymbol
+    hipMemcpyFromSymbolAsync hipMemcpyHtoA hipMemcpyParam2D hipMemcpyParam2DAsync hipMemcpyPeer
+    hipMemcpyToArray hipMemcpyToSymbol hipMemcpyToSymbolAsync hipMemcpyWithStream hipMemset
+    hipMemset2D hipMemset3D hipMemset3DAsync hipMemsetD16 hipMemsetD32 hipMemsetD8
+    hipMipmappedArrayCreate hipMipmappedArrayDestroy hipMipmappedArrayGetLevel
+    hipModuleGetTexRef hipModuleLoad hipModuleOccupancyMaxActiveBlocksPerMultiprocessorWithFlags
+    hipModuleOccupancyMaxPotentialBlockSizeWithFlags
+    hipOccupancyMaxActiveBlocksPerMultiprocessor
     hipOccupancyMaxActiveBlocksPerMultiprocessorWithFlags hipOccupancyMaxPotentialBlockSize
     hipProfilerStart hipProfilerStop hipRegisterActivityCallback hipRegisterApiCallback
     hipRemoveActivityCallback hipRemoveApiCallback hipSetDeviceFlags hipSetupArgument
@@ -72,11 +74,12 @@ unsupported_functions! {
     hipStreamGetCaptureInfo_v2 hipStreamUpdateCaptureDependencies hipStreamWaitValue32
     hipStreamWaitValue64 hipStreamWriteValue32 hipStreamWriteValue64 hipTexObjectCreate
     hipTexObjectDestroy hipTexObjectGetResourceDesc hipTexObjectGetResourceViewDesc
-    hipTexObjectGetTextureDesc hipTexRefGetAddress hipTexRefGetAddressMode hipTexRefGetFilterMode
-    hipTexRefGetFlags hipTexRefGetFormat hipTexRefGetMaxAnisotropy hipTexRefGetMipmapFilterMode
-    hipTexRefGetMipmapLevelBias hipTexRefGetMipmapLevelClamp hipTexRefSetAddress
-    hipTexRefSetAddress2D hipTexRefSetAddressMode hipTexRefSetArray hipTexRefSetBorderColor
-    hipTexRefSetFilterMode hipTexRefSetFlags hipTexRefSetFormat hipTexRefSetMaxAnisotropy
-    hipTexRefSetMipmapFilterMode hipTexRefSetMipmapLevelBias hipTexRefSetMipmapLevelClamp
-    hipTexRefSetMipmappedArray hipUnbindTexture hipWaitExternalSemaphoresAsync
+    hipTexObjectGetTextureDesc hipTexRefGetAddress hipTexRefGetAddressMode
+    hipTexRefGetFilterMode hipTexRefGetFlags hipTexRefGetFormat hipTexRefGetMaxAnisotropy
+    hipTexRefGetMipmapFilterMode hipTexRefGetMipmapLevelBias hipTexRefGetMipmapLevelClamp
+    hipTexRefSetAddress hipTexRefSetAddress2D hipTexRefSetAddressMode hipTexRefSetArray
+    hipTexRefSetBorderColor hipTexRefSetFilterMode hipTexRefSetFlags hipTexRefSetFormat
+    hipTexRefSetMaxAnisotropy hipTexRefSetMipmapFilterMode hipTexRefSetMipmapLevelBias
+    hipTexRefSetMipmapLevelClamp hipTexRefSetMipmappedArray hipUnbindTexture
+    hipWaitExternalSemaphoresAsync
 }
