@@ -197,8 +197,9 @@ impl FlowCounter {
 #[derive(Debug, Default)]
 pub(crate) struct TrafficCounter {
     totals: ShortLock<DeviceTotals>,
-    /// The other launches. Written with the lock held.
-    launches: AtomicU64,
+    /// The launches whose arguments a launcher would copy, and the uses of copies that are no
+    /// launches. Written with the lock held.
+    uses: AtomicU64,
     /// The launches whose arguments a launcher would not copy, for which no lock is needed.
     other_launches: AtomicU64,
 }
@@ -215,6 +216,8 @@ pub(crate) struct DeviceTotals {
     /// What a launcher would have copied that copies each argument in and out.
     launcher: Flow,
     launches: u64,
+    /// The uses of copies that are no launches.
+    other_uses: u64,
 }
 
 impl TrafficCounter {
@@ -231,8 +234,7 @@ impl TrafficCounter {
     pub(crate) fn add_launch(&self, copies: &LaunchedCopies) {
         if copies.launcher.count != 0 {
             let mut totals = self.totals.lock();
-            // The lock excludes other writers.
-            self.launches.store(self.launches.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+            self.add_use();
             totals.launcher += copies.launcher;
             if copies.before.count != 0 {
                 totals.launched += copies.before;
@@ -248,13 +250,30 @@ impl TrafficCounter {
 
     pub(crate) fn totals(&self) -> DeviceTotals {
         let locked = self.totals.lock();
-        DeviceTotals { launches: self.launches(), ..*locked }
+        let launches = self.uses() - locked.other_uses;
+        DeviceTotals { launches: launches + self.other_launches.load(Ordering::Relaxed), ..*locked }
     }
 
-    /// The launches so far.
+    /// Adds a use of a copy that is no launch, and returns how many uses there were before.
+    pub(crate) fn add_other_use(&self) -> u64 {
+        let mut totals = self.totals.lock();
+        totals.other_uses += 1;
+        self.add_use()
+    }
+
+    /// The launches whose arguments a launcher would copy, and the other uses of copies, so far.
     #[inline]
-    pub(crate) fn launches(&self) -> u64 {
-        self.launches.load(Ordering::Relaxed) + self.other_launches.load(Ordering::Relaxed)
+    pub(crate) fn uses(&self) -> u64 {
+        self.uses.load(Ordering::Relaxed)
+    }
+
+    /// Returns how many uses there were before. The caller holds the lock, which excludes other
+    /// writers.
+    #[inline]
+    fn add_use(&self) -> u64 {
+        let before = self.uses();
+        self.uses.store(before + 1, Ordering::Relaxed);
+        before
     }
 }
 
@@ -271,6 +290,7 @@ impl DeviceTotals {
         launched_between: Self::NONE,
         launcher: Self::NONE,
         launches: 0,
+        other_uses: 0,
     };
 
     fn traffic(&self) -> Traffic {
@@ -297,5 +317,6 @@ impl AddAssign for DeviceTotals {
         self.launched_between += other.launched_between;
         self.launcher += other.launcher;
         self.launches += other.launches;
+        self.other_uses += other.other_uses;
     }
 }

@@ -18,7 +18,7 @@ use super::part::{Part, bytes_of};
 use super::pending::sole_owner;
 use super::view::{Coherent, SmartView, SmartViewMut};
 use super::watch::Watch;
-use crate::audit::{self, Cause, Implicit};
+use crate::audit::{self, Cause, Implicit, MemoryNotice};
 use crate::device::Device;
 use crate::device::Stream;
 use crate::element::Element;
@@ -351,7 +351,11 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         address: Address,
         site: CallSite,
     ) -> Self {
-        Self::make(layout, Origin::Device(stream, address), site)
+        let device = stream.device();
+        let array = Self::make(layout, Origin::Device(stream, address), site);
+        audit::note_memory(MemoryNotice::Allocation, &array.storage, &device, site);
+        audit::report_recorded();
+        array
     }
 
     /// Copies the newest contents to `stream`'s device and gives that device's memory to the
@@ -369,7 +373,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         transfer::finish_watches(&self.storage);
         // While the guard lives, the copy is not evicted.
         let guard = self.part().gpu_mut_on(Access::ReadWrite, stream, site)?;
-        let memory = transfer::take_memory(&self.storage, stream.device_ref());
+        let memory = transfer::take_memory(&self.storage, stream.device_ref(), site);
         drop(guard);
         Ok(memory)
     }
@@ -781,7 +785,6 @@ impl Deref for Owner {
 impl Drop for Owner {
     fn drop(&mut self) {
         audit::record_end(&self.0);
-        self.unregister();
         transfer::release(&self.0);
     }
 }

@@ -11,7 +11,7 @@ use tracing_subscriber::layer::{Context, Layer};
 
 use super::captures::ledger::LedgerLayer;
 use super::recording::cause::Cause;
-use super::recording::facts::{MessageRecord, Record, kernel_name};
+use super::recording::facts::{MemoryRecord, MessageRecord, Record, kernel_name};
 use crate::device::Stream;
 use crate::traffic::{Direction, grouped};
 use resident_backend::call_site::CallSite;
@@ -106,6 +106,26 @@ pub(super) fn emit_message(record: &MessageRecord) {
         cause = Cause::Mpi.as_str(),
         site = %site,
         "{title}"
+    );
+}
+
+/// Emits the event of what happened to an array's memory on a device, if a subscriber wants it.
+/// Callers hold no lock.
+pub(super) fn emit_memory(record: &MemoryRecord) {
+    let MemoryRecord { notice, bytes, array, device, site } = record;
+    let change = notice.as_str();
+    event!(
+        name: "memory",
+        target: "resident::memory",
+        Level::DEBUG,
+        change,
+        bytes = signed(*bytes),
+        array = &**array,
+        device = &**device,
+        site = site.map(tracing::field::display),
+        "{change} of \"{}\" on {device}, {} bytes",
+        shown(array),
+        grouped(*bytes)
     );
 }
 

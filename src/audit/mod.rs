@@ -133,6 +133,7 @@
 //! | `resident::transfer` | `DEBUG` | event `transfer`: a copy or message | `direction`, `bytes`, `array`, `device`, `stream`, `cause`, `site`, `stale_since` |
 //! | `resident::launch` | `DEBUG` | span `launch`, with the events of its copies in it | `kernel`, `device`, `stream`, `site` |
 //! | `resident::wait` | `DEBUG` | span `wait`: this thread waits for work of a stream | `reason`, `device`, `stream`, `site` |
+//! | `resident::memory` | `DEBUG` | event `memory`: an array gets memory on a device, or gives it back | `change`, `bytes`, `array`, `device`, `site` |
 //! | `resident::implicit` | `WARN` | event `implicit`: a copy that [`log`](log()) asks for | `direction`, `bytes`, `array`, `cause`, `site` |
 //! | `resident::printf` | `INFO` | event: a line that CUDA C prints on the embedded device | `kernel` |
 //! | `resident::finding` | `ERROR` or `INFO` | event: what [`Emulation::sanitize`](crate::Emulation::sanitize) finds, `ERROR` if it fails the launch | `kernel` |
@@ -152,13 +153,19 @@
 //! [`DocumentRecord::Wait`]. So the trace of a request shows how much of its time was waiting. A
 //! subscriber that panics in this span unwinds no call; only the panic hook gets the panic.
 //!
+//! The `change` of an array's device memory is `allocation`, also of memory of others that becomes
+//! an array's; `eviction`, at the `site` that needed the room of a full device; or `free`, at a
+//! call such as [`release_on`](crate::SmartArray::release_on), or without `site` when the array is
+//! dropped. So the bytes of allocations less the others are what arrays have. The event of a drop
+//! may be emitted while a panic unwinds: a subscriber that panics in it unwinds nothing.
+//!
 //! OpenTelemetry has events only within spans: of the copies that no launch needs, it has those
 //! that a program makes within a span of its own. It calls an event after its message.
 //!
-//! Events are emitted by the call that copies, once nothing is half done: a loan has ended, a
-//! launch is queued. So a subscriber that panics unwinds the call, and leaves no work on memory
-//! that the caller gets back. While a panic unwinds already, a second one is kept from the program,
-//! since it would end the process.
+//! Events are emitted by the call that copies or allocates, once nothing is half done: a loan has
+//! ended, a launch is queued. So a subscriber that panics unwinds the call, and leaves no work on
+//! memory that the caller gets back. While a panic unwinds already, a second one is kept from the
+//! program, since it would end the process.
 //!
 //! A subscriber is told of what kernels print when the launch is over, so it may compute in
 //! parallel, and wait; it gets at most 16 MiB of each launch. Without a subscriber that wants the
@@ -202,9 +209,10 @@ pub(crate) use recording::contents::{
 };
 pub use recording::contents::{ContentsGuard, compare_contents};
 pub(crate) use recording::facts::{
-    Accessed, ArgumentRecord, Copied, Discarded, Launched, MemoryChange, MemoryUse, Staleness,
+    Accessed, ArgumentRecord, Copied, Discarded, Launched, MemoryChange, MemoryNotice, MemoryUse,
+    Staleness,
 };
-use recording::facts::{ArrayEntry, Record};
+use recording::facts::{ArrayEntry, MemoryRecord, Record};
 pub use reports::report::{GroupBy, Report, Site};
 pub use resident_documents::{
     Document, DocumentAccess, DocumentArgument, DocumentArray, DocumentBarrier, DocumentChecked,
@@ -216,14 +224,21 @@ pub use totals::counters::{Counters, MemoryCounter, counters};
 pub use totals::inventory::{Entry, inventory};
 
 thread_local! {
-    /// The copies that this thread queued and of which it has not told subscribers yet.
-    static UNREPORTED: RefCell<VecDeque<Record>> = const { RefCell::new(VecDeque::new()) };
+    /// What this thread did and has not told subscribers yet.
+    static UNREPORTED: RefCell<VecDeque<Unreported>> = const { RefCell::new(VecDeque::new()) };
     /// How many [`HeldReports`] this thread has.
     static HELD: Cell<u32> = const { Cell::new(0) };
 }
 
-/// While this lives, this thread tells no subscriber of copies, so that none can panic. Its drop
-/// tells none either: the caller does, by [`report_recorded`], once a panic leaves nothing undone.
+/// What subscribers are told of with no lock held.
+enum Unreported {
+    Copy(Record),
+    Memory(MemoryRecord),
+}
+
+/// While this lives, this thread tells no subscriber of copies and memory, so that none can panic.
+/// Its drop tells none either: the caller does, by [`report_recorded`], once a panic leaves nothing
+/// undone.
 #[must_use = "subscribers are told once this drops"]
 pub(crate) struct HeldReports;
 
@@ -276,10 +291,13 @@ fn record_copied(copied: &Copied<'_>) {
         copied.storage.next_use();
     }
     if has_subscribers() {
-        let record = Record::of(copied, launch);
-        // No subscriber is told while the thread's thread-locals are being destroyed.
-        let _ = UNREPORTED.try_with(|records| records.borrow_mut().push_back(record));
+        tell_later(Unreported::Copy(Record::of(copied, launch)));
     }
+}
+
+/// No subscriber is told while the thread's thread-locals are being destroyed.
+fn tell_later(record: Unreported) {
+    let _ = UNREPORTED.try_with(|records| records.borrow_mut().push_back(record));
 }
 
 /// Records an access that is no launch, if a capture wants it. May be called with locks held.
@@ -351,20 +369,57 @@ pub(crate) fn compares_contents() -> bool {
     may_compare_contents() && capture::is_active() && contents::is_asked_for()
 }
 
-/// Counts an allocation or an eviction, and records it if a capture wants it. May be called with
-/// locks held.
+/// Counts an allocation or an eviction, and records it if a capture or a subscriber wants it. May
+/// be called with locks held, as [`record_copy`].
 #[inline]
 pub(crate) fn record_memory(used: &MemoryUse<'_>) {
     counters::count_memory(used);
     if capture::is_active() {
         log::append(|block| block.push_memory(used));
     }
+    let notice = match used.kind {
+        MemoryChange::Allocation => MemoryNotice::Allocation,
+        MemoryChange::Eviction => MemoryNotice::Eviction,
+        MemoryChange::Discard => return,
+    };
+    note_memory(notice, used.storage, used.device, used.site);
 }
 
-/// Tells subscribers of the copies that were recorded, unless the thread holds its reports. They
-/// run user code, which may use arrays, so callers hold no lock and no claim. One that panics
-/// unwinds the call; while a panic unwinds already, a second one would end the process, so only the
-/// panic hook gets it.
+/// Records a change of memory for subscribers only. May be called with locks held, as
+/// [`record_copy`].
+#[inline]
+pub(crate) fn note_memory(
+    notice: MemoryNotice,
+    storage: &Storage,
+    device: &Device,
+    site: CallSite,
+) {
+    if has_subscribers() {
+        tell_later(Unreported::Memory(MemoryRecord::of(notice, storage, device, site)));
+    }
+}
+
+/// Tells subscribers that an array was dropped which had memory. Arrays drop anywhere, also in an
+/// unwind, and what else drops there must not be left: so a subscriber that panics unwinds nothing,
+/// and only the panic hook gets the panic. The caller holds no lock.
+#[cold]
+pub(crate) fn report_dropped(array: &Arc<str>, bytes: u64, device: &Device) {
+    let (notice, array, device) = (MemoryNotice::Free, Arc::clone(array), device.name_shared());
+    let record = MemoryRecord { notice, bytes, array, device, site: None };
+    match HELD.try_with(Cell::get) {
+        Ok(0) => {
+            sync::assert_none_held();
+            contain_panic(|| events::emit_memory(&record));
+        }
+        Ok(_) => tell_later(Unreported::Memory(record)),
+        Err(_) => {}
+    }
+}
+
+/// Tells subscribers of the copies and memory that were recorded, unless the thread holds its
+/// reports. They run user code, which may use arrays, so callers hold no lock and no claim. One
+/// that panics unwinds the call; while a panic unwinds already, a second one would end the process,
+/// so only the panic hook gets it.
 pub(crate) fn report_recorded() {
     if HELD.try_with(Cell::get).is_ok_and(|held| held > 0) {
         return;
@@ -380,7 +435,11 @@ pub(crate) fn report_recorded() {
     }
 }
 
-fn report(record: &Record) {
+fn report(record: &Unreported) {
+    let record = match record {
+        Unreported::Copy(record) => record,
+        Unreported::Memory(record) => return events::emit_memory(record),
+    };
     if events::is_enabled() {
         events::emit_copy(record);
     }

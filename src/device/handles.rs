@@ -3,7 +3,7 @@
 
 use std::any::Any;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
 use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
@@ -53,12 +53,12 @@ pub(crate) struct DeviceShared {
     pub(super) allocations: Allocations,
     /// See [`Device::is_scarce`].
     pub(super) is_scarce: AtomicBool,
+    /// See [`Device::has_been_full`].
+    pub(super) has_been_full: AtomicBool,
     /// The limit that the program has set.
     pub(super) memory_limit: Mutex<Option<u64>>,
     /// Of `transfer/memory/room.rs`: the arrays whose copies are evicted next.
     pub(super) eviction_queue: Mutex<Option<Box<dyn Any + Send>>>,
-    /// The uses of copies that are no launches: see [`Device::number_of_use`].
-    pub(super) other_uses: AtomicU64,
     pub(super) traffic: TrafficCounter,
     /// How many handles of this device and of its streams states of arrays have.
     pub(super) held_by_arrays: AtomicUsize,

@@ -124,6 +124,7 @@ impl Device {
     /// Allocates alone, once no other thread allocates.
     pub(crate) fn allocate_alone(&self) -> Allocating<'_> {
         self.0.is_scarce.store(true, Ordering::Relaxed);
+        self.0.has_been_full.store(true, Ordering::Relaxed);
         self.0.allocations.enter(Turn::Alone)
     }
 
@@ -137,6 +138,11 @@ impl Device {
     pub(crate) fn keep_eviction_queue<Q: Send + 'static>(&self, queue: Q) {
         let before = self.0.eviction_queue.lock().replace(Box::new(queue));
         drop(before);
+    }
+
+    /// Whether a thread has found the device full, or the program has limited its memory.
+    pub(crate) fn has_been_full(&self) -> bool {
+        self.0.has_been_full.load(Ordering::Relaxed)
     }
 
     /// Whether copies may have to give way, so that an array must know of each guard whether it

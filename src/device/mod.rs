@@ -39,7 +39,6 @@ mod waits;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use crate::traffic::{Flow, LaunchedCopies, Traffic};
 use resident_backend::grid::GridLimits;
@@ -142,18 +141,17 @@ impl Device {
     }
 
     /// The number of a use of an array's copy on the device, by which a full device finds the copy
-    /// that was used least recently. All arguments of a launch have one number. It counts the uses
-    /// before, of launches and others. Uses by several threads at the same time may have one
-    /// number.
+    /// that was used least recently. All arguments of a launch have one number, which this returns
+    /// before the launch is counted. Uses by several threads at the same time may have one number.
+    /// Launches of explicit arrays only, which are never evicted, do not count.
     #[inline]
     pub(crate) fn number_of_use(&self) -> u64 {
-        self.0.traffic.launches() + self.0.other_uses.load(Ordering::Relaxed)
+        self.0.traffic.uses()
     }
 
     /// As [`number_of_use`](Self::number_of_use), for a use that is no launch.
-    #[inline]
     pub(crate) fn number_of_other_use(&self) -> u64 {
-        self.0.traffic.launches() + self.0.other_uses.fetch_add(1, Ordering::Relaxed)
+        self.0.traffic.add_other_use()
     }
 
     /// The calls made on an emulated device, and its hazards. `None` for every other device,

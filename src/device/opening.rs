@@ -101,9 +101,9 @@ impl Device {
             frees_since_reap: AtomicU32::new(0),
             allocations: Allocations::default(),
             is_scarce: AtomicBool::new(is_scarce),
+            has_been_full: AtomicBool::new(false),
             memory_limit: Mutex::new(None),
             eviction_queue: Mutex::new(None),
-            other_uses: AtomicU64::new(0),
             traffic: TrafficCounter::default(),
             held_by_arrays: AtomicUsize::new(0),
         };

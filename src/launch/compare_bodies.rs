@@ -156,7 +156,6 @@ impl ArrayCopy {
 
 impl Drop for ArrayCopy {
     fn drop(&mut self) {
-        self.0.unregister();
         transfer::release(&self.0);
     }
 }

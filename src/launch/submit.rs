@@ -277,7 +277,6 @@ struct Prepared<'r, 'a> {
 #[inline(always)]
 fn acquire<'a>(launch: &'a Launch<'_>, stream: &Stream, prepared: Prepared<'_, 'a>) -> Result<()> {
     let Prepared { words, packed_arrays, launched, depends } = prepared;
-    let call = || (&**launch.title, launch.site);
     let epoch = failure::epoch();
     let is_device_code = matches!(launch.code, KernelCode::Loaded(_));
     for bound in launch.bound {
@@ -290,13 +289,7 @@ fn acquire<'a>(launch: &'a Launch<'_>, stream: &Stream, prepared: Prepared<'_, '
             };
             let address = match ready {
                 Some(address) => address,
-                // A device array is never ready on another device.
-                None => {
-                    launch.check_home(array, stream)?;
-                    launch.check_numbers(array)?;
-                    let selection = array.selection();
-                    launched.acquire(storage, selection, stream, access, depends, call)?
-                }
+                None => acquire_unready(launch, array, stream, launched, depends)?,
             };
             if is_device_code && array.is_flat() {
                 words.push(address.0.wrapping_add(array.origin_bytes()));
@@ -310,6 +303,27 @@ fn acquire<'a>(launch: &'a Launch<'_>, stream: &Stream, prepared: Prepared<'_, '
         bound.pack(words);
     }
     Ok(())
+}
+
+/// Acquires an array that needs copies, waits or memory, or a part of one.
+#[inline(never)]
+fn acquire_unready<'a>(
+    launch: &Launch<'a>,
+    array: &BoundArray<'a>,
+    stream: &Stream,
+    launched: &mut LaunchedArrays<'a>,
+    depends: &mut Dependencies,
+) -> Result<Address> {
+    // A device array is never ready on another device.
+    launch.check_home(array, stream)?;
+    launch.check_numbers(array)?;
+    let (storage, device) = (array.storage, stream.device_ref());
+    if device.has_been_full() {
+        let arrays = launch.bound_arrays().map(|array| array.storage);
+        transfer::use_copies(storage, arrays, device);
+    }
+    let call = || (&**launch.title, launch.site);
+    launched.acquire(storage, array.selection(), stream, array.access, depends, call)
 }
 
 /// Marks the arrays as used at `position`. Records one event for all of them if other streams may

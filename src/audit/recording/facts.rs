@@ -253,6 +253,51 @@ pub(in crate::audit) struct BarrierRecord {
     pub(in crate::audit) site: CallSite,
 }
 
+/// What happened to an array's memory on a device, for subscribers of `tracing`.
+#[derive(Clone, Debug)]
+pub(in crate::audit) struct MemoryRecord {
+    pub(in crate::audit) notice: MemoryNotice,
+    pub(in crate::audit) bytes: u64,
+    /// The array's name.
+    pub(in crate::audit) array: Arc<str>,
+    pub(in crate::audit) device: Arc<str>,
+    /// `None` if the array was dropped.
+    pub(in crate::audit) site: Option<CallSite>,
+}
+
+impl MemoryRecord {
+    pub(in crate::audit) fn of(
+        notice: MemoryNotice,
+        storage: &Storage,
+        device: &Device,
+        site: CallSite,
+    ) -> Self {
+        let bytes = storage.memory_order().len_bytes();
+        let (array, device) = (storage.name(), device.name_shared());
+        Self { notice, bytes, array, device, site: Some(site) }
+    }
+}
+
+/// Of which changes of an array's memory on a device subscribers are told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum MemoryNotice {
+    /// The array has got memory, or taken it over from others.
+    Allocation,
+    /// The array has given its memory back, or to others.
+    Free,
+    Eviction,
+}
+
+impl MemoryNotice {
+    pub(in crate::audit) fn as_str(self) -> &'static str {
+        match self {
+            Self::Allocation => "allocation",
+            Self::Free => "free",
+            Self::Eviction => "eviction",
+        }
+    }
+}
+
 /// What happened to an array's memory on a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum MemoryChange {

@@ -6,6 +6,7 @@ use ndarray::{Dimension, Ix1};
 use super::no_gpu;
 use super::stream::primary_device;
 use crate::array::SmartArray;
+use crate::audit;
 use crate::device::{Stream, call_error};
 use crate::element::Element;
 use crate::error::{AtCall, CalledAt, Error, Result};
@@ -146,7 +147,8 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
                     .into(),
             });
         };
-        raw.give_away(address, len)
+        let slice = raw
+            .give_away(address, len)
             .map_err(|error| {
                 device.free_after_stream(stream, address);
                 call_error(
@@ -156,6 +158,9 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
                     &error,
                 )
             })
-            .at(site)
+            .at(site);
+        // It would not be freed if a subscriber panicked before.
+        audit::report_recorded();
+        slice
     }
 }

@@ -8,14 +8,14 @@ use super::acquire::{acquire_on, whole_on_device};
 use super::acquired::Acquired;
 use super::request::Request;
 use crate::audit::{self, Cause, Flow};
-use crate::device::Stream;
+use crate::device::{Device, Stream};
 use crate::error::Result;
 use crate::storage::{ArrayState, StateGuard, Storage, UseKind};
 use crate::traffic::LaunchedCopies;
 use crate::transfer::copy::report::run_deferred;
 use crate::transfer::copy::small_upload::upload_small;
 use resident_backend::call_site::CallSite;
-use resident_backend::{Address, Dependencies, Position};
+use resident_backend::{Address, Dependencies, Position, StreamId};
 use resident_core::Access;
 use resident_core::layout::Selection;
 use resident_core::ordering::UseEnd;
@@ -150,19 +150,25 @@ impl<'a> LaunchedArrays<'a> {
         call: impl Fn() -> (&'c str, CallSite),
     ) -> Marked {
         let (mut marked, mut next_part) = (Marked::default(), 0);
-        let (mut summarised, mut summarised_bytes) = (0, 0);
-        let end = LaunchEnd { stream, position, number: stream.device_ref().number_of_use() };
+        if self.list.is_empty() {
+            return marked;
+        }
+        // Of two widths: as a pair in one register they would take more instructions.
+        let (mut summarised, mut summarised_bytes) = (0_u32, 0_u64);
+        let (number, id) = (stream.device_ref().number_of_use(), stream.id());
+        let end = LaunchEnd { stream, position, number };
         for array in &mut self.list {
-            let state = match array.mark_summarised(&end) {
-                Ok(len_bytes) => {
-                    summarised_bytes += len_bytes;
-                    summarised += u64::from(len_bytes != 0);
+            let state = match array.mark_summarised(id, position, number) {
+                Ok(true) => continue,
+                Ok(false) => {
+                    summarised_bytes += array.storage.memory_order().len_bytes();
+                    summarised += 1;
                     continue;
                 }
                 Err(state) => state,
             };
             let is_marked = if array.is_whole {
-                array.mark_uses(state, &end, &mut marked)
+                array.mark_uses(state, end, &mut marked)
             } else {
                 drop(state);
                 false
@@ -178,11 +184,12 @@ impl<'a> LaunchedArrays<'a> {
                 let ((storage, access), (operation, site)) =
                     ((array.storage, array.access), call());
                 let request = Request::new(storage, part, access, cause, operation, site);
-                array.mark(&request, &end, &mut marked);
+                array.mark(&request, end, &mut marked);
             }
             marked.follows_other |= array.follows_other;
         }
-        marked.copies.launcher += Flow { count: 2 * summarised, bytes: 2 * summarised_bytes };
+        let count = 2 * u64::from(summarised);
+        marked.copies.launcher += Flow { count, bytes: 2 * summarised_bytes };
         // All are unpinned.
         self.list.clear();
         marked
@@ -206,22 +213,24 @@ impl<'a> LaunchedArray<'a> {
         Self { storage, access, is_whole, is_summarised: false, is_pinned, follows_other: false }
     }
 
-    /// Marks an array by its summary, and returns its length in bytes; 0 if it is an explicit one.
-    /// If it has no summary, returns the lock on its state.
+    /// Marks an array by its summary for a stream, and returns whether it is an explicit one. If it
+    /// has no summary, returns the lock on its state.
     #[inline(always)]
     fn mark_summarised(
         &mut self,
-        &LaunchEnd { stream, position, number }: &LaunchEnd<'_>,
-    ) -> std::result::Result<u64, StateGuard<'a>> {
+        stream: StreamId,
+        position: Position,
+        number: u64,
+    ) -> std::result::Result<bool, StateGuard<'a>> {
         if !self.is_summarised {
             return Err(self.storage.lock());
         }
         let (storage, order) = (self.storage, self.storage.memory_order());
-        let (published, id) = (&storage.published, stream.id());
+        let published = &storage.published;
         let is_explicit =
-            storage.state.mark(order, published, id, self.access, position, number)?;
+            storage.state.mark(order, published, stream, self.access, position, number)?;
         self.is_pinned = false;
-        Ok(if is_explicit { 0 } else { order.len_bytes() })
+        Ok(is_explicit)
     }
 
     /// Marks a whole array of which only the uses change, and summarises its state for the next
@@ -230,7 +239,7 @@ impl<'a> LaunchedArray<'a> {
     fn mark_uses(
         &mut self,
         mut state: StateGuard<'_>,
-        &LaunchEnd { stream, position, number }: &LaunchEnd<'_>,
+        LaunchEnd { stream, position, number }: LaunchEnd<'_>,
         marked: &mut Marked,
     ) -> bool {
         let Some(location) = state.find_location(stream.device_ref()) else { return false };
@@ -254,7 +263,7 @@ impl<'a> LaunchedArray<'a> {
     fn mark(
         &mut self,
         request: &Request<'_>,
-        &LaunchEnd { stream, position, number }: &LaunchEnd<'_>,
+        LaunchEnd { stream, position, number }: LaunchEnd<'_>,
         marked: &mut Marked,
     ) {
         let mut state = self.storage.lock();
@@ -286,6 +295,29 @@ impl<'a> LaunchedArray<'a> {
     fn release(&self) {
         if self.is_pinned {
             self.storage.lock().unpin();
+        }
+    }
+}
+
+/// Before an array of a launch gets memory on a device that has been full: notes a use of the
+/// launch's arrays that have some there. They are acquired one by one, and so would give way to it.
+#[cold]
+pub(crate) fn use_copies<'s>(
+    needing: &Storage,
+    arrays: impl Iterator<Item = &'s Storage>,
+    device: &Device,
+) {
+    let copy = |state: &ArrayState| {
+        let location = state.find_location(device)?;
+        state.device_copy(location).address().map(|_| location)
+    };
+    if copy(&needing.lock()).is_some() {
+        return;
+    }
+    for array in arrays {
+        let mut state = array.lock();
+        if let Some(location) = copy(&state) {
+            state.number_use(location);
         }
     }
 }

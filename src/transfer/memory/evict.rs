@@ -4,14 +4,14 @@
 use std::ops::ControlFlow;
 
 use super::release;
-use crate::audit::{Cause, MemoryChange};
+use crate::audit::{self, Cause, MemoryChange, MemoryNotice};
 use crate::device::Device;
 use crate::error::Result;
 use crate::storage::{ArrayState, StateGuard, Storage};
 use crate::transfer::access::request::{Queued, Regions, Request, ends_of, users_of_other_kinds};
 use crate::transfer::copy::job::{CopyJob, Pipeline, Purpose, ReadFrom, prepare_downloads};
 use crate::transfer::copy::missing::acquire_host;
-use crate::transfer::copy::report::record_memory;
+use crate::transfer::copy::report::{record_memory, run_deferred};
 use resident_backend::Maker;
 use resident_backend::call_site::CallSite;
 use resident_backend::sync;
@@ -23,17 +23,26 @@ use resident_core::ordering::UseEnd;
 /// Frees the array's memory on a device, after its uses. Contents that are valid only there are
 /// first copied to the host. The caller borrows the array exclusively.
 pub(crate) fn release_on(request: &Request<'_>, device: &Device) -> Result<()> {
+    if give_up(request, device)? {
+        audit::note_memory(MemoryNotice::Free, request.storage, device, request.site);
+    }
+    run_deferred();
+    Ok(())
+}
+
+/// As [`release_on`]. Returns whether there was memory.
+fn give_up(request: &Request<'_>, device: &Device) -> Result<bool> {
     let storage = request.storage;
     if request.is_empty() {
-        return Ok(());
+        return Ok(false);
     }
     loop {
         let mut state = storage.lock();
         state.reconcile(storage.memory_order());
-        let Some(location) = state.find_location(device) else { return Ok(()) };
+        let Some(location) = state.find_location(device) else { return Ok(false) };
         if location == state.host_location() {
             // The device accesses the host memory, which stays.
-            return Ok(());
+            return Ok(false);
         }
         let only_there = regions_not_on_host(storage, &state, location);
         if !only_there.is_empty() {
@@ -46,8 +55,9 @@ pub(crate) fn release_on(request: &Request<'_>, device: &Device) -> Result<()> {
         let mut marks = whole.conflicts(&state, state.host_location(), Access::Overwrite);
         marks.retain(|mark| mark.end != UseEnd::OPEN);
         if marks.is_empty() {
+            let has_memory = state.device_copy(location).address().is_some();
             remove_copy(storage, &mut state, location, request.site);
-            return Ok(());
+            return Ok(has_memory);
         }
         state.retire_host_uses(storage.memory_order(), &Selection::Whole);
         let pending = ends_of(&state, &marks);
@@ -66,8 +76,9 @@ pub(in crate::transfer) fn give_up_copy(request: &Request<'_>) -> Result<bool> {
         dropped_device(storage)
     });
     let Some(device) = found else { return Ok(false) };
-    release_on(&request.of(&Selection::Whole).reading(), &device)?;
-    record_memory(storage, &device, MemoryChange::Eviction, request.site);
+    if give_up(&request.of(&Selection::Whole).reading(), &device)? {
+        record_memory(storage, &device, MemoryChange::Eviction, request.site);
+    }
     Ok(true)
 }
 

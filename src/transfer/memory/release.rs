@@ -1,37 +1,45 @@
 //! Freeing an array's device memory after its last uses, without waiting.
 
+use std::sync::Arc;
+
+use crate::audit;
+#[cfg(feature = "cuda")]
+use crate::audit::MemoryNotice;
 #[cfg(feature = "cuda")]
 use crate::device::Device;
 use crate::device::Stream;
 use crate::storage::{ArrayState, DeviceCopy, StateGuard, Storage};
 use crate::transfer::access::request::{Marks, add_conflicts};
 use crate::transfer::copy::report::report_after;
-#[cfg(feature = "cuda")]
-use resident_backend::Address;
 use resident_backend::sync;
+#[cfg(feature = "cuda")]
+use resident_backend::{Address, call_site::CallSite};
 use resident_core::Access;
 use resident_core::layout::Selection;
 #[cfg(feature = "cuda")]
 use resident_core::ordering::Uses;
 use resident_core::ordering::{Mark, UseEnd};
 
-/// Frees all device copies of an array that is being dropped. Never waits and never fails: if a
-/// backend refuses, the free is tried again later.
+/// Ends an array that is being dropped: takes it out of the registry, and frees all its device
+/// copies. Never waits and never fails: if a backend refuses, the free is tried again later.
 #[inline]
 pub(crate) fn release(storage: &Storage) {
+    // The registry has it.
+    let name = audit::has_subscribers().then(|| storage.name());
+    storage.unregister();
     let state = storage.lock();
     if !state.is_watched() {
-        return free_copies(storage, state);
+        return free_copies(storage, state, name);
     }
     drop(state);
     report_after(|| {
         finish_watches(storage);
-        free_copies(storage, storage.lock());
+        free_copies(storage, storage.lock(), name);
     });
 }
 
 #[inline]
-fn free_copies(storage: &Storage, mut state: StateGuard<'_>) {
+fn free_copies(storage: &Storage, mut state: StateGuard<'_>, name: Option<Arc<str>>) {
     let of_owner = state.take_memory_of_owner();
     if state.device_copies.is_empty() && of_owner.is_none() {
         return;
@@ -47,10 +55,27 @@ fn free_copies(storage: &Storage, mut state: StateGuard<'_>) {
         }
     }
     drop(state);
+    if let Some(name) = name {
+        let freed = copies.iter().enumerate().filter(|(index, _)| Some(*index) != mapped);
+        report_dropped(storage, &name, freed.map(|(_, copy)| copy));
+    }
     // No lock is held here, because a copy may contain the last handle of its device, and an
     // owner's drop runs code of the program.
     drop((copies, of_owner));
     sync::run_deferred_drops();
+}
+
+/// Tells subscribers which memory the drop of an array has given back.
+#[cold]
+fn report_dropped<'a>(
+    storage: &Storage,
+    name: &Arc<str>,
+    freed: impl Iterator<Item = &'a DeviceCopy>,
+) {
+    let bytes = storage.memory_order().len_bytes();
+    for copy in freed.filter(|copy| copy.address().is_some()) {
+        audit::report_dropped(name, bytes, &copy.device);
+    }
 }
 
 /// Ends the watches of an array that is about to lose its memory. No guard of it exists.
@@ -68,8 +93,9 @@ pub(crate) fn finish_watches(storage: &Storage) {
 }
 
 /// Removes the memory on `device` from an array. The caller frees the memory, after its last uses.
+/// Then it tells subscribers.
 #[cfg(feature = "cuda")]
-pub(crate) fn take_memory(storage: &Storage, device: &Device) -> Option<Address> {
+pub(crate) fn take_memory(storage: &Storage, device: &Device, site: CallSite) -> Option<Address> {
     let mut state = storage.lock();
     let location = state.find_location(device)?;
     let copy = state.device_copy_mut(location);
@@ -78,6 +104,7 @@ pub(crate) fn take_memory(storage: &Storage, device: &Device) -> Option<Address>
     copy.set_address(None);
     if address.is_some() {
         storage.count_memory_freed(device);
+        audit::note_memory(MemoryNotice::Free, storage, device, site);
     }
     address
 }

@@ -13,6 +13,7 @@ mod freed_memory;
 mod logs;
 mod long_programs;
 mod memory;
+mod memory_events;
 mod memory_use;
 mod messages;
 mod pages;

@@ -325,6 +325,16 @@ struct Lru {
 }
 
 impl Lru {
+    /// A use by a launch, whose arguments do not give way to each other.
+    fn launch(&mut self, arguments: &[(usize, bool)]) {
+        for (array, _) in arguments {
+            let known = self.there.iter().position(|(known, _)| known == array);
+            let there = known.and_then(|index| self.there.remove(index));
+            self.there.extend(there);
+        }
+        arguments.iter().for_each(|(array, writes)| self.touch(*array, *writes));
+    }
+
     fn touch(&mut self, array: usize, writes: bool) {
         let known = self.there.iter().position(|(known, _)| *known == array);
         let was_newest = match known.and_then(|index| self.there.remove(index)) {
@@ -361,8 +371,7 @@ fn chain(emulation: Emulation, streams: usize, next: impl Fn(usize) -> (usize, u
         if from == to {
             continue;
         }
-        lru.touch(from, false);
-        lru.touch(to, true);
+        lru.launch(&[(from, false), (to, true)]);
         expected[to] = expected[to].wrapping_add(expected[from]);
         let [from, to] = arrays.get_disjoint_mut([from, to]).expect("two arrays");
         let stream = &streams[step % streams.len()];
@@ -402,6 +411,36 @@ fn a_chain_over_four_times_the_limit_is_exact_and_copies_no_more_than_an_lru_lis
             }
         }
     }
+}
+
+/// The first argument gets the room that another array gives up, and not the copies of the others,
+/// although they were used less recently.
+#[test]
+fn arguments_of_one_launch_do_not_give_way_to_each_other() -> Result<()> {
+    let sum = Kernel::<(In<u8>, In<u8>, InOut<u8>)>::new("sum")
+        .host(|_, (x, y, z)| z.iter_mut().zip(x).zip(y).for_each(|((z, x), y)| *z += x + y));
+    for streams in [1, 2] {
+        let device = Device::emulated(Emulation::new());
+        device.set_memory_limit(Some(3 * LEN as u64))?;
+        let streams = (0..streams).map(|_| device.new_stream()).collect::<Result<Vec<_>>>()?;
+        let stream = |number: usize| &streams[number % streams.len()];
+        let [x, mut y, mut z, other] = [1, 2, 3, 4].map(bytes);
+        for round in 0..10 {
+            launch(&mut y, stream(round))?;
+            launch(&mut z, stream(round))?;
+            other.prefetch(stream(round))?;
+            let before = device.traffic();
+            sum.launch_on(stream(round + 1), Grid::cover(LEN), (&x, &y, &mut z))?;
+            let after = device.traffic();
+            assert_eq!(
+                (after.to_device.count, after.to_host),
+                (before.to_device.count + 1, before.to_host)
+            );
+            assert_eq!(other.residency().on(&device), Absent);
+        }
+        assert_eq!((y.get(5)?, z.get(5)?), (12, 3 + 10 + 10 + 75));
+    }
+    Ok(())
 }
 
 /// The modelled time of a stream that computes on tiles of which the device holds four of twelve.

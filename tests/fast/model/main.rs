@@ -2,7 +2,7 @@
 
 mod programs;
 
-use programs::run;
+use programs::{run, run_full};
 use resident_programs::arrays::lab::Lab;
 
 #[test]
@@ -13,4 +13,25 @@ fn programs_on_seeded_devices_do_what_the_reference_says() {
 #[test]
 fn programs_on_devices_with_workers_do_what_the_reference_says() {
     run(&Lab::WORKERS, 100);
+}
+
+#[test]
+fn programs_on_full_seeded_devices_do_what_the_reference_says() {
+    run_full(&Lab::SEEDED, 100, false, false);
+}
+
+#[test]
+fn programs_with_failures_on_full_devices_lose_only_what_the_reference_says() {
+    run_full(&Lab::SEEDED, 100, false, true);
+}
+
+#[test]
+fn programs_on_full_devices_with_workers_do_what_the_reference_says() {
+    run_full(&Lab::WORKERS, 50, false, false);
+}
+
+#[test]
+fn programs_over_large_elements_on_full_devices_do_what_the_reference_says() {
+    run_full(&Lab::SEEDED, 30, true, false);
+    run_full(&Lab::WORKERS, 10, true, false);
 }

@@ -46,6 +46,7 @@ pub(crate) const CALLS: &[Place] = &[
     ("release_on", |scene| use_all_kinds(scene, |x, _| x.release_on(&Device::current()?))),
     ("into_array", into_array),
     ("a drop", drop_busy),
+    ("a full device", full_device),
     ("values captured by kernels", captured_by_kernels),
     ("values captured by host functions", captured_by_host_functions),
     #[cfg(feature = "dlpack")]
@@ -265,6 +266,27 @@ fn drop_busy(scene: &Scene<'_>) {
         }
         Ok(())
     });
+}
+
+/// Arrays are evicted, whose newest contents are written back.
+fn full_device(scene: &Scene<'_>) {
+    let [here, own, _] = scene.streams();
+    let device = &scene.devices[0];
+    let mut arrays = [(); 4].map(|()| Table::from(start()));
+    device.set_memory_limit(Some(2 * 256)).expect("nothing is in use");
+    let launched = arrays.each_mut().map(|array| {
+        add().launch_on(&own, one(), (1, &mut *array)).expect("two fit");
+        scene.interrupted(|| add().launch_on(&here, one(), (1, &mut *array)))
+    });
+    let evicted = scene.interrupted(|| device.set_memory_limit(Some(0)));
+    let released = scene.interrupted(|| arrays[0].release_on(device));
+    device.set_memory_limit(None).expect("there is no limit");
+    for (array, launched) in arrays.iter().zip(launched) {
+        let seen = array.host().expect("nothing is lost").to_owned();
+        assert!(seen == start() + 2 || launched.is_none() && seen == start() + 1, "{seen}");
+    }
+    let is_absent = evicted.is_some() && released.is_some();
+    assert!(!is_absent || arrays[0].residency().on(device) == Absent);
 }
 
 /// Polls a future with a waker that panics, until it is ready.

@@ -35,7 +35,8 @@ impl<T: Value> Machine<T> {
     pub(super) fn take(&mut self, operation: &Operation) {
         self.taken += 1;
         if self.ledgers.is_none() {
-            return self.perform(operation);
+            self.perform(operation);
+            return self.journal.check_memory();
         }
         if self.taken.is_multiple_of(2) {
             self.perform_captured(operation);

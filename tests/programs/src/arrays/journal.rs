@@ -49,7 +49,12 @@ pub(super) struct Journal {
     late: Vec<Failing>,
     /// The number of failures that calls may still return.
     failures_left: usize,
-    is_limited: bool,
+    /// The memory of each device, if it is limited.
+    pub(super) limit: Option<u64>,
+    /// Whether a call may be refused only if what it uses does not fit.
+    is_strict: bool,
+    /// The elements of the new array that the call under way makes.
+    pub(super) made_elements: usize,
     /// The number of calls that each device had received at the last search for failures.
     seen: Vec<u64>,
     /// The failures that were noted: operations and causes, which name the failed call.
@@ -62,10 +67,10 @@ impl Journal {
     pub(super) fn new(devices: Vec<Device>, world: &World) -> Self {
         let failures_left = world.faults().count();
         let late = world.faults().filter(|fault| fault.late).copied().collect();
-        let is_limited = world.memory.is_some();
+        let (limit, is_strict, made_elements) = (world.limit(), failures_left == 0, 0);
         let seen = vec![0; devices.len()];
         let (noted, waited) = (Vec::new(), Vec::new());
-        Self { devices, late, failures_left, is_limited, seen, noted, waited }
+        Self { devices, late, failures_left, limit, is_strict, made_elements, seen, noted, waited }
     }
 
     /// Allows one more failure, for work that will fail.
@@ -82,7 +87,7 @@ impl Journal {
     /// once, apart from those that [`note_of_wait`](Self::note_of_wait) describes.
     pub(super) fn note(&mut self, error: &Error) {
         match error {
-            Error::OutOfMemory { .. } if self.is_limited => {}
+            Error::OutOfMemory { .. } if self.limit.is_some() => {}
             Error::Backend { operation, cause, .. } => {
                 let failure = [operation.clone(), cause.clone()];
                 if let Some(at) = self.waited.iter().position(|waited| *waited == failure) {
@@ -145,6 +150,10 @@ impl Journal {
     ) -> Option<R> {
         if self.has_late_failure() {
             uses.iter().for_each(|used| references[used.array].is_doubtful = true);
+            if self.limit.is_some() {
+                // It may be the write-back of any array, which loses what only the device had.
+                references.iter_mut().for_each(Reference::doubt);
+            }
         }
         let read = || uses.iter().filter(|used| used.reads());
         let has_unwritten = read().any(|used| references[used.array].has_unwritten(&used.cells));
@@ -163,9 +172,37 @@ impl Journal {
                 if misfits.contains(&Misfit::Shapes) => {}
             Err(Error::NotContiguous { .. }) if misfits.contains(&Misfit::Gaps) => {}
             Err(Error::LayoutMismatch { .. }) if misfits.contains(&Misfit::Orders) => {}
-            Err(error) => note(self, &error),
+            Err(error) => {
+                if matches!(error, Error::OutOfMemory { .. }) && self.is_strict {
+                    self.expect_too_much(&error, references, uses);
+                }
+                note(self, &error);
+            }
         }
         None
+    }
+
+    /// Panics if the arrays of a call, and those that have guards, fit on a device.
+    fn expect_too_much<T: Value>(&self, error: &Error, references: &[Reference<T>], uses: &[Use]) {
+        let is_used = |array: usize| uses.iter().any(|used| used.array == array);
+        let used = references.iter().enumerate();
+        let used = used.filter(|(array, reference)| reference.is_guarded || is_used(*array));
+        let elements: usize = used.map(|(_, reference)| reference.elements.len()).sum();
+        // Elements are copied by way of others to elements that overlap them.
+        let between = match uses {
+            [to, from] if to.array == from.array => from.cells.len(),
+            _ => 0,
+        };
+        let needed = ((elements + between + self.made_elements) * size_of::<T>()) as u64;
+        assert!(self.limit.is_some_and(|limit| needed > limit), "{needed} bytes fit: {error}");
+    }
+
+    /// Panics if a device holds more than its limit.
+    pub(super) fn check_memory(&self) {
+        for device in &self.devices {
+            let in_use = device.memory().in_use;
+            assert!(self.limit.is_none_or(|limit| in_use <= limit), "{in_use} bytes on {device}");
+        }
     }
 
     /// Whether work that will fail when it runs was queued since the last call. A failed fill of a

@@ -4,6 +4,7 @@ use resident::emulation::HazardKind;
 use resident::{CudaSource, Device, Emulation, Fault};
 
 use super::World;
+use super::value::Large;
 
 /// The functions that each backend provides for the programs.
 #[derive(Clone, Copy, Debug)]
@@ -36,13 +37,7 @@ fn seeded(world: &World) -> Vec<Device> {
             if failing.late { fault.late() } else { fault }
         })
     };
-    let emulation = |number| {
-        let mut emulation = emulation(world).seed(world.seed);
-        if let Some(bytes) = world.memory {
-            emulation = emulation.memory(u64::from(bytes));
-        }
-        fault(number).fold(emulation, Emulation::fail)
-    };
+    let emulation = |number| fault(number).fold(emulation(world).seed(world.seed), Emulation::fail);
     (0..world.devices()).map(|number| Device::emulated(emulation(number))).collect()
 }
 
@@ -52,8 +47,13 @@ fn with_workers(world: &World) -> Vec<Device> {
 
 fn emulation(world: &World) -> Emulation {
     // Copies to and from the host are made whole, or in chunks of one or four elements.
-    let pieces = [u64::MAX, 5, 16][usize::from(world.pieces % 3)];
-    Emulation::new().poison(world.poison).pieces(pieces)
+    let element = if world.large { size_of::<Large>() as u64 / 4 } else { 1 };
+    let pieces = [u64::MAX, 5 * element, 16 * element][usize::from(world.pieces % 3)];
+    let emulation = Emulation::new().poison(world.poison).pieces(pieces);
+    match world.limit() {
+        Some(bytes) => emulation.memory(bytes),
+        None => emulation,
+    }
 }
 
 fn hazards(devices: &[Device], pardoned: Option<HazardKind>) -> Vec<String> {

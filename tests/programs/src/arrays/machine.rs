@@ -265,6 +265,10 @@ impl<T: Value> Machine<T> {
                 self.journal.expect_failure();
                 self.references[array].is_doubtful = true;
                 self.change(&uses[0], value, true);
+                if self.journal.limit.is_some() {
+                    // A write-back that reads these elements loses all that it was to copy.
+                    self.references[array].doubt();
+                }
             }
         }
     }
@@ -282,6 +286,7 @@ impl<T: Value> Machine<T> {
                 let is_forgotten = forgotten && !has_heap && !is_counted;
                 let end = |guard| if is_forgotten { std::mem::forget(guard) } else { drop(guard) };
                 let outcome = view.gpu_mut_on(&stream).map(end);
+                self.references[array].is_guarded |= is_forgotten && outcome.is_ok();
                 (outcome, Doing::Access(place), Use::change(array, cells))
             }
             Action::GpuOverwrite { kept } => {

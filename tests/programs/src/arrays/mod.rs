@@ -26,6 +26,7 @@ use arbitrary::{Arbitrary, Unstructured};
 use lab::Lab;
 use machine::Machine;
 use parts::{Part, Surplus};
+use value::Large;
 
 /// The number of operations of one program that run; more would only take time.
 const OPERATIONS_MAX: usize = 100;
@@ -46,6 +47,9 @@ pub struct World {
     poison: bool,
     /// Whether elements have three bytes instead of four.
     odd: bool,
+    /// Whether elements have 4 KiB, so that parts of arrays are pages.
+    #[arbitrary(default)]
+    large: bool,
     /// Whether there is a third device.
     third: bool,
     pieces: u8,
@@ -54,7 +58,7 @@ pub struct World {
     /// Whether residency and traffic are checked, if no call can fail. Then arrays stay coherent:
     /// they become no device arrays.
     counted: bool,
-    /// The memory limit of each device in bytes, if there is one.
+    /// The memory limit of each device, if there is one: see [`World::limit`].
     memory: Option<u16>,
     faults: [Option<Failing>; 3],
 }
@@ -197,6 +201,13 @@ impl World {
         self.faults.iter().flatten()
     }
 
+    /// The memory of each device in bytes, if it is limited: room for a part of what an operation
+    /// uses, or for a few arrays, which have up to 192 bytes.
+    pub fn limit(&self) -> Option<u64> {
+        let element = if self.large { size_of::<Large>() / size_of::<u32>() } else { 1 };
+        self.memory.map(|memory| u64::from(memory % 512) * element as u64)
+    }
+
     fn is_counted(&self) -> bool {
         self.counted && self.memory.is_none() && self.faults().next().is_none()
     }
@@ -213,20 +224,42 @@ impl Operation {
     pub const BYTES_MAX: usize = 44;
 }
 
+fn made<'a, T: Arbitrary<'a>>(bytes: &'a [u8]) -> T {
+    T::arbitrary(&mut Unstructured::new(bytes)).expect("missing bytes are zeros")
+}
+
 impl Program {
     /// A program in which no call fails, made of bytes: residency and traffic are checked too.
     pub fn counted(world: &[u8], operations: &[[u8; Operation::BYTES_MAX]]) -> Self {
-        fn made<'a, T: Arbitrary<'a>>(bytes: &'a [u8]) -> T {
-            T::arbitrary(&mut Unstructured::new(bytes)).expect("missing bytes are zeros")
-        }
         let world = World { counted: true, memory: None, faults: [None; 3], ..made(world) };
+        Self::made_of(world, operations)
+    }
+
+    /// A program on devices with room for a few of its arrays, with elements of a few bytes or of
+    /// 4 KiB. If `is_faulty`, calls may fail; else those that fit must not.
+    pub fn full(
+        world: &[u8],
+        operations: &[[u8; Operation::BYTES_MAX]],
+        large: bool,
+        is_faulty: bool,
+    ) -> Self {
+        let made: World = made(world);
+        // From one array of the usual shapes to four.
+        let memory = Some(80 + (made.seed % 240) as u16);
+        let faults = if is_faulty { made.faults } else { [None; 3] };
+        Self::made_of(World { large, memory, faults, ..made }, operations)
+    }
+
+    fn made_of(world: World, operations: &[[u8; Operation::BYTES_MAX]]) -> Self {
         Self { world, operations: List(operations.iter().map(|bytes| made(bytes)).collect()) }
     }
 
     /// Runs the program; panics if a check fails.
     pub fn run(&self, lab: &Lab) {
         // There is device code for numbers of four bytes.
-        if self.world.odd && lab.code.is_none() {
+        if self.world.large && lab.code.is_none() {
+            self.run_with::<Large>(lab);
+        } else if self.world.odd && lab.code.is_none() {
             self.run_with::<[u8; 3]>(lab);
         } else {
             self.run_with::<u32>(lab);

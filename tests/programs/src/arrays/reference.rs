@@ -35,6 +35,8 @@ pub(super) struct Reference<T> {
     /// Whether a copy of the array may have failed: the array is not lost, but results computed
     /// from that copy may be.
     pub(super) is_doubtful: bool,
+    /// Whether a guard of it was forgotten, so that its copy may stay where it is.
+    pub(super) is_guarded: bool,
 }
 
 impl<T: Value> Contents<T> {
@@ -73,7 +75,7 @@ impl<T: Value> Reference<T> {
             .iter()
             .zip(contents)
             .for_each(|(number, contents)| elements[*number].contents = contents);
-        Self { layout, elements, is_doubtful: false }
+        Self { layout, elements, is_doubtful: false, is_guarded: false }
     }
 
     pub(super) fn contents(&self, cells: &Cells) -> ArrayD<Contents<T>> {
@@ -104,6 +106,12 @@ impl<T: Value> Reference<T> {
             .into_iter()
             .zip(contents)
             .for_each(|(cell, contents)| self.elements[cell] = Element { contents, may_be_lost });
+    }
+
+    /// Marks all contents as what a failure may lose.
+    pub(super) fn doubt(&mut self) {
+        self.is_doubtful = true;
+        self.elements.iter_mut().for_each(|element| element.may_be_lost = true);
     }
 
     /// Marks elements as contents that no failure can lose.

@@ -1,6 +1,6 @@
 //! Elements, records of them, and the effect of the kernels on them.
 
-use std::fmt::Debug;
+use std::fmt::{self, Debug, Formatter};
 
 use resident::Element;
 use resident::bytemuck::{Pod, Zeroable};
@@ -36,6 +36,40 @@ impl Value for [u8; 3] {
 
     fn number(self) -> u32 {
         u32::from_le_bytes([self[0], self[1], self[2], 0])
+    }
+}
+
+const LARGE_WORDS: usize = 1024;
+
+/// An element as large as a page of memory.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Zeroable)]
+#[bytemuck(crate = "resident::bytemuck")]
+pub(super) struct Large([u32; LARGE_WORDS]);
+
+// SAFETY: an array of numbers has no padding.
+unsafe impl Pod for Large {}
+
+impl Value for Large {
+    /// Words that differ, but for 0, which new arrays have.
+    fn of(number: u32) -> Self {
+        let mut words = [number; LARGE_WORDS];
+        for (word, odd) in words.iter_mut().zip((1..).step_by(2)) {
+            *word = word.wrapping_mul(odd);
+        }
+        Self(words)
+    }
+
+    fn number(self) -> u32 {
+        self.0[0]
+    }
+}
+
+/// The number, and whether the element is made of it.
+impl Debug for Large {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let number = self.0[0];
+        if *self == Self::of(number) { write!(f, "{number}") } else { write!(f, "{number} torn") }
     }
 }
 

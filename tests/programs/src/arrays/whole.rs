@@ -165,7 +165,10 @@ impl<T: Value> Machine<T> {
         let is_written = |cell: &usize| source.elements[*cell].contents != Contents::Unwritten;
         let read = Array::from_iter(cells.iter().copied().filter(is_written)).into_dyn();
         let uses = [Use::read(array, read)];
-        let Some(clone) = self.judge(outcome, Doing::Other, &uses, &[]) else {
+        self.journal.made_elements = cells.len();
+        let judged = self.judge(outcome, Doing::Other, &uses, &[]);
+        self.journal.made_elements = 0;
+        let Some(clone) = judged else {
             return;
         };
         let clone = Smart::Numbers(clone);
