@@ -247,14 +247,15 @@ pub enum Error {
     },
     /// A device or the host has too little memory for an array: on a device, even after all copies
     /// gave way that are not in use. In use are arguments of this call and of calls that other
-    /// threads make now, copies with a guard, and device arrays. Use of a part allocates memory for
-    /// the whole array: to work on a large array in parts, copy each part to a separate array, by
-    /// `part.try_clone()` or `tile.assign(&part)`, and use that array on the device.
+    /// threads make now, copies with a guard, and device arrays. To work on a large array in parts,
+    /// use smaller ones. Use of a part allocates memory for the whole array if that is small (less
+    /// than 16 of the device's pages), or if the device has no pages: then copy each part to a
+    /// separate array, by `part.try_clone()` or `tile.assign(&part)`, and use that.
     #[non_exhaustive]
     #[error(
-        "out of memory: {array} needs {} bytes on {}{}; drop arrays that are not needed there; a \
-         part takes room for its whole array, so copy it to an array of its own \
-         (`part.try_clone()`, `tile.assign(&part)`){call}",
+        "out of memory: {array} needs {} bytes on {}{}; drop arrays that are not needed there; \
+         use smaller parts, or copies of parts (`part.try_clone()`, `tile.assign(&part)`) of \
+         arrays that have memory as a whole{call}",
         .shortage.requested, with_room(device, shortage), used(in_use_by.as_deref())
     )]
     OutOfMemory {

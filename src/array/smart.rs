@@ -110,10 +110,12 @@ use resident_core::layout::{MemoryOrder, Selection};
 ///
 /// # Memory
 ///
-/// The host or a device gets memory for the whole array when any part of it is first used there,
-/// and keeps it until the array drops or [`release_on`](Self::release_on) frees it. A full device
-/// makes room by itself: it frees the copies that were used least recently, and first copies to the
-/// host what only it has ([`Device::set_memory_limit`]).
+/// The host gets memory for the whole array when any part of it is first used there. A device of
+/// which only parts of a large array are used gets memory for these parts, rounded to pages, under
+/// one address; else for the whole array, as do GPUs whose driver has no such memory. It keeps the
+/// memory until the array drops or [`release_on`](Self::release_on) frees it. A full device makes
+/// room by itself: it frees what was used least recently, and first copies to the host what only it
+/// has ([`Device::set_memory_limit`]). So an array larger than a device is used there tile by tile.
 ///
 /// A device address is constant until the memory there is freed, by `release_on` or for room. The
 /// address of the host's memory is constant until [`release_host`](Self::release_host), except that
@@ -353,7 +355,8 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     ) -> Self {
         let device = stream.device();
         let array = Self::make(layout, Origin::Device(stream, address), site);
-        audit::note_memory(MemoryNotice::Allocation, &array.storage, &device, site);
+        let bytes = array.storage.memory_order().len_bytes();
+        audit::note_memory(MemoryNotice::Allocation, &array.storage, &device, bytes, site);
         audit::report_recorded();
         array
     }
@@ -371,6 +374,8 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         let _allowed = audit::allow(Implicit::ALL);
         // Nothing may be queued with this memory behind the acquisition.
         transfer::finish_watches(&self.storage);
+        let release = self.request(Access::Read, Cause::Evict, "into_cuda_slice", site);
+        transfer::release_pages_on(&release, stream.device_ref())?;
         // While the guard lives, the copy is not evicted.
         let guard = self.part().gpu_mut_on(Access::ReadWrite, stream, site)?;
         let memory = transfer::take_memory(&self.storage, stream.device_ref(), site);

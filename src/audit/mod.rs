@@ -382,7 +382,7 @@ pub(crate) fn record_memory(used: &MemoryUse<'_>) {
         MemoryChange::Eviction => MemoryNotice::Eviction,
         MemoryChange::Discard => return,
     };
-    note_memory(notice, used.storage, used.device, used.site);
+    note_memory(notice, used.storage, used.device, used.bytes, used.site);
 }
 
 /// Records a change of memory for subscribers only. May be called with locks held, as
@@ -392,10 +392,11 @@ pub(crate) fn note_memory(
     notice: MemoryNotice,
     storage: &Storage,
     device: &Device,
+    bytes: u64,
     site: CallSite,
 ) {
     if has_subscribers() {
-        tell_later(Unreported::Memory(MemoryRecord::of(notice, storage, device, site)));
+        tell_later(Unreported::Memory(MemoryRecord::of(notice, storage, device, bytes, site)));
     }
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::handles::{DeferredFree, Device, Stream};
-use resident_backend::Address;
 use resident_backend::sync;
+use resident_backend::{Address, PageRange, Position};
 use resident_core::ordering::UseEnd;
 
 impl Device {
@@ -34,9 +34,27 @@ impl Device {
     }
 
     fn try_free(&self, deferred_free: &DeferredFree) -> bool {
-        let stream = self.stream_to_free_on(&deferred_free.uses);
-        deferred_free.uses.iter().all(|(user, end)| stream.order_after(user, *end).is_ok())
-            && stream.raw().free(deferred_free.address).is_ok()
+        let stream = self.stream_after(&deferred_free.uses);
+        stream.is_some_and(|stream| stream.raw().free(deferred_free.address).is_ok())
+    }
+
+    /// Frees the memory of pages after these uses, and returns where. `None` if the backend
+    /// refuses: then nothing is freed.
+    pub(crate) fn decommit_after(
+        &self,
+        pages: &PageRange,
+        uses: &[(Stream, UseEnd)],
+    ) -> Option<(Stream, Position)> {
+        let stream = self.stream_after(uses)?;
+        let position = stream.raw().decommit(pages).ok()?;
+        Some((stream, position))
+    }
+
+    /// A stream that now waits for all these uses; `None` if the backend refuses.
+    fn stream_after(&self, uses: &[(Stream, UseEnd)]) -> Option<Stream> {
+        let stream = self.stream_to_free_on(uses);
+        let is_after = uses.iter().all(|(user, end)| stream.order_after(user, *end).is_ok());
+        is_after.then_some(stream)
     }
 
     /// A stream of one of the uses, if its later work is already ordered after all of them.

@@ -149,7 +149,8 @@ impl Device {
         self.0.traffic.uses()
     }
 
-    /// As [`number_of_use`](Self::number_of_use), for a use that is no launch.
+    /// As [`number_of_use`](Self::number_of_use), for a use that is no launch. Uses after it have
+    /// higher numbers.
     pub(crate) fn number_of_other_use(&self) -> u64 {
         self.0.traffic.add_other_use()
     }

@@ -114,12 +114,14 @@ impl PlaceLog {
     }
 
     pub(super) fn add(&mut self, key: u64, bytes: u64, owner: &Owner) {
-        let holder = self.holder(owner);
+        // Memory that grows stays that of the call that allocated first.
+        let known = self.live.get(&key).copied();
+        let (holder, before) = known.unwrap_or_else(|| (self.holder(owner), 0));
         self.change(holder, |held| {
-            held.count += 1;
+            held.count += u64::from(before == 0);
             held.bytes += bytes;
         });
-        self.live.insert(key, (holder, bytes));
+        self.live.insert(key, (holder, before + bytes));
         self.in_use += bytes;
         let at_ns = self.note();
         if self.in_use > self.peak {
@@ -129,10 +131,18 @@ impl PlaceLog {
     }
 
     pub(super) fn remove(&mut self, key: u64, bytes: u64) {
-        let (holder, bytes) = self.live.remove(&key).unwrap_or((BEFORE, bytes));
+        let (holder, known) = self.live.remove(&key).unwrap_or((BEFORE, bytes));
+        let left = known.saturating_sub(bytes);
+        if left > 0 {
+            self.live.insert(key, (holder, left));
+        }
         self.change(holder, |held| {
-            held.count = held.count.saturating_sub(1);
-            held.bytes = held.bytes.saturating_sub(bytes);
+            held.count = held.count.saturating_sub(u64::from(left == 0));
+            held.bytes = held.bytes.saturating_sub(bytes.min(known));
+        });
+        // Some of it may have been there before the log began.
+        self.change(BEFORE, |held| {
+            held.bytes = held.bytes.saturating_sub(bytes.saturating_sub(known));
         });
         self.in_use = self.in_use.saturating_sub(bytes);
         self.note();

@@ -39,7 +39,8 @@ mod atomics {
 #[cfg(test)]
 pub(crate) use array_state::failures::undisturbed;
 pub(crate) use array_state::{
-    ArrayState, Claim, DeviceCopy, MemoryClaim, OpenRead, StaleOrigin, UseKind, wait_for_claim,
+    ArrayState, Claim, DeviceCopy, MemoryClaim, OpenRead, Reservation, StaleOrigin, UseKind,
+    pages_of, wait_for_claim,
 };
 pub(crate) use forget_failures::forget_failures;
 use host::ALIGNMENT_MAX_BYTES;
@@ -157,19 +158,19 @@ impl Storage {
         let shape = shape_beside(&memory_order, shape);
         let element = ElementType::of::<T>();
         let storage = Self::register(memory_order, shape, element, state, host_base, made_at);
-        home.iter().for_each(|device| storage.count_memory(device, made_at));
+        let bytes = storage.memory_order.len_bytes();
+        home.iter().for_each(|device| storage.count_memory(device, bytes, made_at));
         storage
     }
 
-    /// Counts memory that the array has got on a device, by this call.
-    pub(crate) fn count_memory(&self, device: &Device, site: CallSite) {
-        let bytes = self.memory_order.len_bytes();
+    /// Counts bytes that the array has got on a device, by this call.
+    pub(crate) fn count_memory(&self, device: &Device, bytes: u64, site: CallSite) {
         device.array_memory().add(self.number(), bytes, || self.owner(site));
     }
 
-    /// Counts the array's memory on a device no more. The memory is not free yet.
-    pub(crate) fn count_memory_freed(&self, device: &Device) {
-        device.array_memory().remove(self.number(), self.memory_order.len_bytes());
+    /// Counts bytes of the array on a device no more. They are not free yet.
+    pub(crate) fn count_memory_freed(&self, device: &Device, bytes: u64) {
+        device.array_memory().remove(self.number(), bytes);
     }
 
     /// Whose the memory is that this call allocates.
@@ -287,8 +288,7 @@ impl Storage {
             return true;
         }
         let state = self.lock();
-        let address = |(location, _)| state.device_copy(location).address();
-        let devices = state.devices().filter_map(address).map(|address| address.0 as usize);
+        let devices = state.device_addresses().map(|address| address.0 as usize);
         let mut all = devices.chain([self.host_base().addr()]);
         alignment <= HostBuffer::ALIGNMENT_BYTES && all.all(|it| it.is_multiple_of(alignment))
     }

@@ -84,6 +84,7 @@ pub(crate) struct MemoryUse<'a> {
     pub(crate) kind: MemoryChange,
     pub(crate) storage: &'a Storage,
     pub(crate) device: &'a Device,
+    pub(crate) bytes: u64,
     pub(crate) site: CallSite,
 }
 
@@ -270,9 +271,9 @@ impl MemoryRecord {
         notice: MemoryNotice,
         storage: &Storage,
         device: &Device,
+        bytes: u64,
         site: CallSite,
     ) -> Self {
-        let bytes = storage.memory_order().len_bytes();
         let (array, device) = (storage.name(), device.name_shared());
         Self { notice, bytes, array, device, site: Some(site) }
     }

@@ -101,5 +101,5 @@ pub(in crate::audit) fn count_memory(used: &MemoryUse<'_>) {
         MemoryChange::Eviction => &EVICTIONS,
         MemoryChange::Discard => return,
     };
-    counter.add(used.storage.memory_order().len_bytes());
+    counter.add(used.bytes);
 }

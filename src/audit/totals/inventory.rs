@@ -50,7 +50,8 @@ impl Entry {
         &self.element
     }
 
-    /// The size in bytes of one whole copy, which the host and each device allocate at first use.
+    /// The size in bytes of one whole copy, which the host and each device allocate at first use. A
+    /// device of which only parts of a large array are used has memory for these parts.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes

@@ -75,7 +75,7 @@ pub(crate) fn wait_for_claim(state: StateGuard<'_>) {
 }
 
 impl ArrayState {
-    fn claims(&self) -> impl Iterator<Item = &(Location, Selection)> {
+    pub(super) fn claims(&self) -> impl Iterator<Item = &(Location, Selection)> {
         self.cold.iter().flat_map(|cold| &cold.claims)
     }
 

@@ -18,6 +18,8 @@ pub(super) struct ColdState {
     pub(super) constants: Constants,
     pub(super) losses: Losses,
     pub(super) claims: Claims,
+    /// The elements that are pinned, of an array with memory by pages (`pages`).
+    pub(super) pinned_parts: Vec<Selection>,
     /// The locations where threads allocate memory.
     pub(super) memory_claims: LocationSet,
     pub(super) open_reads: Vec<OpenReads>,
@@ -51,6 +53,7 @@ impl ColdState {
         self.constants.is_empty()
             && self.losses.is_empty()
             && self.claims.is_empty()
+            && self.pinned_parts.is_empty()
             && self.memory_claims.is_empty()
             && self.open_reads.is_empty()
             && self.padding_bytes == 0

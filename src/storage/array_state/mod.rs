@@ -8,6 +8,8 @@ mod constants;
 mod expected_waits;
 pub(super) mod failures;
 mod open_reads;
+mod pages;
+mod reservation;
 mod stale_log;
 mod staleness;
 mod stream_table;
@@ -27,6 +29,7 @@ use self::cold_state::ColdState;
 pub(crate) use self::cold_state::OpenRead;
 use self::expected_waits::ExpectedWaits;
 pub(crate) use self::expected_waits::UseKind;
+pub(crate) use self::reservation::{Reservation, pages_of};
 pub(crate) use self::stale_log::StaleOrigin;
 use self::stream_table::StreamTable;
 use self::whole_copies::{ArrayCopies, WholeCopies};
@@ -77,17 +80,20 @@ pub(crate) struct ArrayState {
 #[derive(Debug)]
 pub(crate) struct DeviceCopy {
     pub(crate) device: Held<Device>,
-    /// 0 for no memory.
+    /// 0 if parts have no memory, or all.
     address: Address,
     pub(crate) uses: Uses,
-    /// The number of the last use (`Device::number_of_use`).
+    /// The number of the last use (`Device::number_of_use`). Uses of parts of a copy that has
+    /// memory by pages are numbered in its table.
     pub(crate) last_use: u64,
+    /// The addresses, if the copy has memory by pages.
+    reserved: Option<Box<Reservation>>,
     /// The call that made all elements stale, unless there is a log (`stale_log`).
     stale_site: Option<CallSite>,
 }
 
 impl DeviceCopy {
-    /// The address of the copy's memory, if it has memory.
+    /// The address of the copy, if all its elements have memory.
     #[inline]
     pub(crate) fn address(&self) -> Option<Address> {
         (self.address != Address(0)).then_some(self.address)
@@ -296,6 +302,7 @@ impl ArrayState {
             address: Address(0),
             uses: Uses::default(),
             last_use: 0,
+            reserved: None,
             stale_site: None,
         };
         match Location::slot(self.device_copies.len() + 1) {
@@ -332,7 +339,7 @@ impl ArrayState {
     fn unused_location(&self) -> Option<Location> {
         let is_unused = |location: &Location| {
             let copy = self.device_copy(*location);
-            copy.address().is_none()
+            copy.base().is_none()
                 && !self.is_memory_claimed(*location)
                 && copy.uses.is_empty()
                 && !self.has_claim_at(*location)
@@ -359,9 +366,8 @@ impl ArrayState {
         // The number is never looked up, because no element is lost.
         let (extents, whole) = (memory_order.extents(), memory_order.whole());
         self.coherence.invalidate(extents, location, &whole, LossId(u32::MAX));
-        let copy = self.device_copy_mut(location);
-        copy.set_address(None);
-        copy.uses = Uses::default();
+        self.set_reservation(location, None);
+        self.device_copy_mut(location).uses = Uses::default();
     }
 
     /// Takes the host memory, which the call at `site` frees. Every element is also valid
@@ -403,9 +409,9 @@ impl ArrayState {
         &self.device_copies[location.index() - 1]
     }
 
-    /// The addresses of the array's copies on devices.
+    /// The addresses of the array's copies on devices, of which parts may have no memory.
     pub(crate) fn device_addresses(&self) -> impl Iterator<Item = Address> {
-        self.device_copies.iter().filter_map(DeviceCopy::address)
+        self.device_copies.iter().filter_map(DeviceCopy::base)
     }
 
     #[inline]
@@ -413,13 +419,22 @@ impl ArrayState {
         &mut self.device_copies[location.index() - 1]
     }
 
-    /// Notes a use of the copy at a location that is no launch. Those of the host's copy have no
-    /// number.
+    /// Notes a use of all elements of the copy at a location that is no launch. Those of the host's
+    /// copy have no number.
     #[inline]
     pub(crate) fn number_use(&mut self, location: Location) {
         if location != Location::HOST {
             let copy = self.device_copy_mut(location);
             copy.last_use = copy.device.number_of_other_use();
+        }
+    }
+
+    /// The number of a use of the copy at a location that is no launch; 0 for the host's copy.
+    #[inline]
+    pub(crate) fn number_of_other_use(&self, location: Location) -> u64 {
+        match location {
+            Location::HOST => 0,
+            device => self.device_copy(device).device.number_of_other_use(),
         }
     }
 

@@ -84,7 +84,7 @@ impl ArrayState {
         if location == Location::HOST {
             self.host.is_some()
         } else {
-            self.device_copy(location).address().is_some()
+            self.device_copy(location).has_memory()
         }
     }
 }

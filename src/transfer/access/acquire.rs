@@ -40,7 +40,7 @@ pub(super) fn acquire_locked<'a>(
 ) -> Result<(Acquired<'a>, StateGuard<'a>)> {
     let mut state = request.storage.lock();
     let acquired = match request.readiness(&mut state, stream, depends) {
-        Readiness::Ready(copy) => Acquired::pin(request.storage, &mut state, copy),
+        Readiness::Ready(copy) => Acquired::pin(request, &mut state, copy),
         Readiness::Wait(copy) if copy.location != state.host_location() => {
             wait_for_uses(request, &mut state, stream, copy, depends)?
         }
@@ -69,7 +69,7 @@ fn wait_for_uses<'a>(
     if follows_other {
         state.retire_device_uses(location);
     }
-    let mut acquired = Acquired::pin(request.storage, state, copy);
+    let mut acquired = Acquired::pin(request, state, copy);
     acquired.follows_other = follows_other;
     Ok(acquired)
 }
@@ -83,7 +83,7 @@ fn copy_to_device<'a>(
     request.expect_written_elsewhere(stream.device_ref())?;
     let mut missing = Missing::of(request, Destination::Device(stream));
     let outcome = missing.copy().and_then(|(mut state, location)| {
-        let address = state.device_copy(location).address().unwrap_or(Address(0));
+        let address = state.device_copy(location).base().unwrap_or(Address(0));
         let copy = CopyPlace { location, address };
         wait_for_uses(request, &mut state, stream, copy, depends)
     });
@@ -130,7 +130,7 @@ impl Request<'_> {
             return None;
         }
         let location = state.find_location(stream.device_ref())?;
-        let address = state.device_copy(location).address()?;
+        let address = self.address_at(state, location)?;
         if self.is_missing(state, location) {
             return None;
         }
@@ -147,6 +147,21 @@ impl Request<'_> {
         state.device_copy_mut(location).uses = uses;
         let copy = CopyPlace { location, address };
         Some(if is_ready { Readiness::Ready(copy) } else { Readiness::Wait(copy) })
+    }
+
+    /// The address of the copy at `location`, if all elements of the request have memory there, or
+    /// if the access is none without elements that are valid there, which then have memory.
+    #[inline]
+    pub(in crate::transfer) fn address_at(
+        &self,
+        state: &ArrayState,
+        location: Location,
+    ) -> Option<Address> {
+        let copy = state.device_copy(location);
+        match self.access {
+            Access::Overwrite => copy.address_of(self.storage.memory_order(), self.selection),
+            _ => copy.base(),
+        }
     }
 
     /// Whether an access of the host may go on.

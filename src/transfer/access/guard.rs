@@ -133,7 +133,7 @@ pub(crate) fn close_fallible_guard(
     let end = if depends.is_empty() {
         stream.raw().reserve_position()
     } else {
-        let address = request.storage.lock().device_copy(location).address();
+        let address = request.storage.lock().device_copy(location).base();
         queue_failure_marker(request, stream, address.unwrap_or(Address(0)), depends, Parts::new())?
     };
     let extents = request.storage.memory_order().extents();

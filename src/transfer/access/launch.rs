@@ -196,11 +196,25 @@ impl<'a> LaunchedArrays<'a> {
     }
 }
 
+impl LaunchedArrays<'_> {
+    /// Unpins arrays that will not be marked.
+    #[cold]
+    fn release_all(&self) {
+        let mut parts = self.parts.iter().flatten();
+        for array in &self.list {
+            let part = if array.is_whole { None } else { parts.next() };
+            if array.is_pinned {
+                array.storage.lock().unpin_elements(part.unwrap_or(&Selection::Whole));
+            }
+        }
+    }
+}
+
 impl Drop for LaunchedArrays<'_> {
     #[inline]
     fn drop(&mut self) {
-        for array in &self.list {
-            array.release();
+        if !self.list.is_empty() {
+            self.release_all();
         }
     }
 }
@@ -273,9 +287,10 @@ impl<'a> LaunchedArray<'a> {
         let len_bytes = request.selection.len_bytes(memory_order);
         marked.add(state.count_argument(memory_order, len_bytes));
         let end = UseEnd::at(position);
-        request.record_use_and_effect(&mut state, stream, location, end);
-        state.device_copy_mut(location).last_use = number;
-        self.unpin(&mut state);
+        request.record_numbered_use_and_effect(&mut state, stream, location, end, number);
+        if std::mem::take(&mut self.is_pinned) {
+            state.unpin_elements(request.selection);
+        }
         marked.needs_event |= state.takes_expected_wait(stream, UseKind::of(self.access));
         marked.is_watched |= state.is_watched();
         if let (true, Some(key)) = (self.is_whole, state.find_key(stream)) {
@@ -287,14 +302,6 @@ impl<'a> LaunchedArray<'a> {
     fn unpin(&mut self, state: &mut ArrayState) {
         if std::mem::take(&mut self.is_pinned) {
             state.unpin();
-        }
-    }
-
-    /// Unpins an array that will not be marked.
-    #[cold]
-    fn release(&self) {
-        if self.is_pinned {
-            self.storage.lock().unpin();
         }
     }
 }

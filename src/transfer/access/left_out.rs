@@ -53,7 +53,7 @@ impl Request<'_> {
             if location == state.host_location() {
                 return Ok(());
             }
-            let Some(address) = state.device_copy(location).address() else { return Ok(()) };
+            let Some(address) = state.device_copy(location).base() else { return Ok(()) };
             let is_there = |content: Content| content.is_valid(location);
             let regions = state.regions_where(memory_order, self.selection, is_there);
             let parts: SmallVec<[Footprint; 1]> =

@@ -71,7 +71,8 @@ pub(super) fn record_foreign(
     written_by: Position,
 ) {
     let mark = Mark::foreign(state.assign_key(stream), end, written_by);
-    state.number_use(acquired.location);
+    let number = state.number_of_other_use(acquired.location);
+    request.record_last_use(state, acquired.location, number);
     request.record_mark(state, acquired.location, Access::Overwrite, mark);
     request.record_write(state, acquired.location);
     acquired.unpin(state);
@@ -160,8 +161,22 @@ impl Request<'_> {
         stream: &Stream,
         end: UseEnd,
     ) {
+        let number = state.number_of_other_use(location);
+        self.record_numbered_use(state, location, stream, end, number);
+    }
+
+    /// As [`record_use`](Self::record_use), of a use with this number.
+    #[inline]
+    fn record_numbered_use(
+        &self,
+        state: &mut ArrayState,
+        location: Location,
+        stream: &Stream,
+        end: UseEnd,
+        number: u64,
+    ) {
         let key = state.assign_key(stream);
-        state.number_use(location);
+        self.record_last_use(state, location, number);
         let mark = match (self.access.writes(), end.position()) {
             (true, Some(position)) => Mark::write(key, position),
             _ => Mark::lossless(key, end),
@@ -177,7 +192,16 @@ impl Request<'_> {
         });
     }
 
-    /// Records that queued work reads `regions` at `from`. Later writes there wait for it.
+    /// Uses of the host's copy have no number.
+    #[inline]
+    fn record_last_use(&self, state: &mut ArrayState, location: Location, number: u64) {
+        if location != Location::HOST {
+            state.set_last_use(self.storage.memory_order(), location, self.selection, number);
+        }
+    }
+
+    /// Records that queued work reads `regions` at `from`. Later writes there wait for it. Does not
+    /// number the use.
     pub(in crate::transfer) fn record_read(
         &self,
         state: &mut ArrayState,
@@ -188,7 +212,6 @@ impl Request<'_> {
     ) {
         let mark = Mark::lossless(state.assign_key(stream), UseEnd::at(position));
         let extents = self.storage.memory_order().extents();
-        state.number_use(from);
         for region in regions {
             state.record_use(from, extents, Some(region), Access::Read, mark);
         }
@@ -208,7 +231,7 @@ impl Request<'_> {
         if location == state.host_location() {
             state.note_host_memory_write();
         }
-        state.number_use(location);
+        state.number_use_of(self.storage.memory_order(), location, regions);
         for region in regions {
             state.record_use(location, extents, Some(region), Access::Overwrite, mark);
             state.coherence.apply(extents, location, region, Access::Read);
@@ -228,7 +251,19 @@ impl Request<'_> {
         location: Location,
         end: UseEnd,
     ) {
-        self.record_use(state, location, stream, end);
+        let number = state.number_of_other_use(location);
+        self.record_numbered_use_and_effect(state, stream, location, end, number);
+    }
+
+    pub(super) fn record_numbered_use_and_effect(
+        &self,
+        state: &mut ArrayState,
+        stream: &Stream,
+        location: Location,
+        end: UseEnd,
+        number: u64,
+    ) {
+        self.record_numbered_use(state, location, stream, end, number);
         state.note_use(UseKind::of(self.access), self.selection);
         if self.access.writes() {
             self.record_write(state, location);

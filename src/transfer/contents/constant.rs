@@ -137,7 +137,7 @@ impl Request<'_> {
         for (regions, pattern) in by_pattern(&state, memory_order, value, regions) {
             let work = FillWork {
                 loss: FailureKind::Constant,
-                address: state.device_copy(location).address().unwrap_or(Address(0)),
+                address: state.device_copy(location).base().unwrap_or(Address(0)),
                 parts: regions.iter().map(|region| memory_order.footprint(region)).collect(),
                 pattern,
                 depends: Dependencies::new(),

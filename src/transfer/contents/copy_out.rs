@@ -187,8 +187,9 @@ impl CopyOut {
         DeviceParts { location, regions, operations }: DeviceParts,
     ) -> Result<()> {
         let depends = request.wait_for_writers(state, stream, location, &regions)?;
-        let address = state.device_copy(location).address().unwrap_or(Address(0));
+        let address = state.device_copy(location).base().unwrap_or(Address(0));
         let (mut left, before) = (operations.len(), self.queued.len());
+        state.number_use_of(request.storage.memory_order(), location, &regions);
         for parts in operations {
             left -= 1;
             let (source, destination) =

@@ -22,7 +22,7 @@ pub(in crate::transfer) fn stream_where_newest(
     let preferred = asked.map(Stream::device_ref);
     let device = where_newest(view, preferred).or_else(|| {
         let state = view.storage.lock();
-        let has_memory = |location| state.device_copy(location).address().is_some();
+        let has_memory = |location| state.device_copy(location).has_memory();
         let devices = || state.devices().filter(|(location, _)| has_memory(*location));
         let first = devices().find(|(_, device)| Some(*device) == preferred);
         let found = first.or_else(|| devices().next()).map(|(_, device)| device.clone());

@@ -122,7 +122,7 @@ fn memory_at(state: &ArrayState, location: Location) -> Option<Memory> {
     if location == Location::HOST {
         return state.host.clone().map(|host| Memory::Host(host));
     }
-    Some(Memory::Device(state.device_copy(location).address().unwrap_or(Address(0))))
+    Some(Memory::Device(state.device_copy(location).base().unwrap_or(Address(0))))
 }
 
 /// Records that queued work overwrites elements in the host's memory.

@@ -118,6 +118,9 @@ impl CopyJob<'_> {
             peer.record_remote_use(stream.core(), position);
         }
         self.count(&state, &ends, position, pipeline);
+        if let (Some(from), Purpose::Use) = (reads, self.purpose) {
+            state.number_use_of(request.storage.memory_order(), from, regions);
+        }
         // What this thread reads itself, it has read when the call returns.
         for from in reads.into_iter().filter(|_| self.maker != Maker::Caller) {
             request.record_read(&mut state, stream, from, regions, position);
@@ -147,7 +150,7 @@ impl CopyJob<'_> {
             if location == host {
                 return state.host.clone().map(|host| Memory::Host(host));
             }
-            let address = state.device_copy(location).address();
+            let address = state.device_copy(location).base();
             Some(Memory::Device(address.unwrap_or(Address(0))))
         };
         let source = match &self.from {

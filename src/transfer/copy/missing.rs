@@ -149,7 +149,7 @@ impl<'r, 's> Missing<'r, 's> {
             };
             return allocated.map(|()| Step::Nothing);
         }
-        if !is_missing && state.device_copy(location).address().is_some() {
+        if !is_missing && request.address_at(state, location).is_some() {
             return Ok(Step::Nothing);
         }
         let waits_for_chunks = !matches!(self.destination, Destination::HostAhead(_));
@@ -281,7 +281,7 @@ pub(crate) fn acquire_host_to_write<'a>(request: &Request<'a>) -> Result<Acquire
     let acquired = acquire_host_and(request, |state| {
         let place = CopyPlace { location: state.host_location(), address: Address(0) };
         let is_stale = request.access == Access::Overwrite;
-        is_stale.then(|| Acquired::pin(request.storage, state, place))
+        is_stale.then(|| Acquired::pin(request, state, place))
     })?;
     Ok(acquired.flatten().unwrap_or(Acquired::EMPTY))
 }

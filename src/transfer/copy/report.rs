@@ -152,12 +152,13 @@ impl Request<'_> {
     }
 }
 
-/// Counts, and records for captures, what happened to an array's memory on a device.
+/// Counts, and records for captures, what happened to bytes of an array on a device.
 pub(in crate::transfer) fn record_memory(
     storage: &Storage,
     device: &Device,
     kind: MemoryChange,
+    bytes: u64,
     site: CallSite,
 ) {
-    audit::record_memory(&MemoryUse { kind, storage, device, site });
+    audit::record_memory(&MemoryUse { kind, storage, device, bytes, site });
 }

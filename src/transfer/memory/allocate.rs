@@ -1,23 +1,36 @@
 //! Memory for an array on the host and on devices.
 
+use std::ops::Range;
 use std::sync::Arc;
+
+use smallvec::SmallVec;
 
 use super::evict::give_up_copy;
 use super::in_use::{self, Unused};
+use super::release;
 use super::room::with_room;
 use crate::audit::MemoryChange;
 use crate::device::{Device, Stream};
 use crate::error::{Error, Result};
-use crate::storage::{ArrayState, HostBuffer, MemoryClaim, StateGuard, wait_for_claim};
+use crate::storage::{
+    ArrayState, HostBuffer, MemoryClaim, Reservation, StateGuard, pages_of, wait_for_claim,
+};
 use crate::transfer::access::error::host_full;
 use crate::transfer::access::request::Request;
 use crate::transfer::copy::report::{record_memory, run_deferred};
-use resident_backend::{Address, BackendError, BackendErrorKind, HostMemory, scope};
+use resident_backend::{Address, BackendError, BackendErrorKind, HostMemory, PageRange, scope};
 use resident_core::Access;
 use resident_core::coherence::Location;
+use resident_core::layout::{PageTable, Selection};
 use resident_core::ordering::{Mark, UseEnd};
 
-/// Allocates memory for the array on `stream`'s device if it has none.
+/// An array of fewer pages of the device has memory as a whole.
+const PAGES_MIN: u64 = 16;
+
+/// So does one whose first access leaves out less than this part of its pages: one in so many.
+const PART_LEFT_OUT_MIN: usize = 8;
+
+/// Allocates memory on `stream`'s device for those elements of the request that have none.
 pub(crate) fn allocate(request: &Request<'_>, stream: &Stream) -> Result<()> {
     if request.is_empty() {
         return Ok(());
@@ -45,21 +58,33 @@ impl<'a> Request<'a> {
         Ok(())
     }
 
-    /// Allocates memory for the array on `stream`'s device if it has none. If the device is full,
-    /// evicts copies of other arrays. The caller holds no lock.
+    /// Allocates memory on `stream`'s device for those elements of the request that have none. If
+    /// the device is full, evicts what was used least recently. The caller holds no lock.
+    ///
+    /// The first access of a copy decides whether it gets memory as a whole, or for the pages that
+    /// are accessed.
     pub(in crate::transfer) fn allocate_on_device(&self, stream: &Stream) -> Result<()> {
-        let device = stream.device_ref();
+        let (device, order) = (stream.device_ref(), self.storage.memory_order());
         loop {
             let (state, location) = self.lock_at(device)?;
-            if state.device_copy(location).address().is_some() {
+            let copy = state.device_copy(location);
+            if copy.address_of(order, self.selection).is_some() {
                 return Ok(());
             }
             if state.is_memory_claimed(location) {
                 self.wait_for_claim(state)?;
                 continue;
             }
+            let is_reserved = copy.reserved().is_some();
+            let table = if is_reserved { None } else { self.page_table(&state, device) };
             let _claim = MemoryClaim::new(self.storage, state, location);
-            return self.allocate_at(stream, location);
+            match table {
+                Some(table) => self.reserve_at(device, location, table)?,
+                None if is_reserved => {}
+                None => return self.allocate_at(stream, location),
+            }
+            // Then looks again: a full device may have evicted other pages of these elements.
+            self.commit_at(device, location)?;
         }
     }
 
@@ -108,10 +133,70 @@ impl<'a> Request<'a> {
         copy.set_address(Some(address));
         copy.uses.record(self.storage.memory_order().extents(), None, Access::Overwrite, mark);
         drop(state);
-        // This first: it may begin the report that is to know of the memory.
-        record_memory(self.storage, device, MemoryChange::Allocation, self.site);
-        self.storage.count_memory(device, self.site);
+        self.record_allocation(device, self.storage.memory_order().len_bytes());
         Ok(())
+    }
+
+    fn record_allocation(&self, device: &Device, bytes: u64) {
+        // This first: it may begin the report that is to know of the memory.
+        record_memory(self.storage, device, MemoryChange::Allocation, bytes, self.site);
+        self.storage.count_memory(device, bytes, self.site);
+    }
+
+    /// The pages of a new copy, if it is to have memory for those that are accessed.
+    fn page_table(&self, state: &ArrayState, device: &Device) -> Option<PageTable> {
+        let (unit_bytes, order) = (device.properties().page_bytes?, self.storage.memory_order());
+        let is_large = order.len_bytes().div_ceil(unit_bytes.max(1)) >= PAGES_MIN;
+        if !is_large || state.is_explicit() || matches!(self.selection, Selection::Whole) {
+            return None;
+        }
+        let table = PageTable::new(order.len_bytes(), unit_bytes);
+        let accessed: usize =
+            pages_of(&table, order, self.selection).iter().map(ExactSizeIterator::len).sum();
+        let left_out = table.page_count() - accessed;
+        (left_out * PART_LEFT_OUT_MIN >= table.page_count()).then_some(table)
+    }
+
+    /// Reserves addresses for a copy. The caller has claimed the memory at `location`.
+    fn reserve_at(&self, device: &Device, location: Location, table: PageTable) -> Result<()> {
+        let label = self.storage.label("addresses for", self.site);
+        let reserved = device.backend().reserve(self.storage.memory_order().len_bytes(), &label);
+        let address = reserved.map_err(|error| self.allocation_error(device, &error))?;
+        let reserved = Some(Reservation::new(address, table));
+        self.storage.lock().set_reservation(location, reserved);
+        Ok(())
+    }
+
+    /// Commits memory to the pages that have none. The caller has claimed the memory at `location`.
+    fn commit_at(&self, device: &Device, location: Location) -> Result<()> {
+        device.retry_deferred_frees();
+        device.reap_frees();
+        let missing: SmallVec<[(Range<usize>, PageRange); 4]> = {
+            let state = self.storage.lock();
+            let Some(reserved) = state.device_copy(location).reserved() else { return Ok(()) };
+            let missing = reserved.missing(self.storage.memory_order(), self.selection);
+            missing.into_iter().map(|pages| (pages.clone(), reserved.range(&pages))).collect()
+        };
+        let label = self.storage.label("memory for", self.site);
+        for (pages, range) in missing {
+            let commit = || device.backend().commit(&range, &label);
+            if let Err(error) = with_room(device, self, commit) {
+                self.give_up_addresses(location);
+                return Err(self.allocation_error(device, &error));
+            }
+            self.storage.lock().commit_pages(location, pages);
+            self.record_allocation(device, range.bytes.end - range.bytes.start);
+        }
+        Ok(())
+    }
+
+    /// Frees the addresses of a copy without memory.
+    fn give_up_addresses(&self, location: Location) {
+        let mut state = self.storage.lock();
+        if !state.device_copy(location).has_memory() {
+            release::free(self.storage, &state, state.device_copy(location));
+            state.set_reservation(location, None);
+        }
     }
 
     fn device_memory(&self, stream: &Stream) -> Result<Address> {

@@ -1,13 +1,14 @@
-//! Frees an array's copy on a device: on request, or because the device is full (`room` decides
-//! when).
+//! Frees an array's copy on a device, or pages of it: on request, or because the device is full
+//! (`room` decides when).
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
+use std::sync::{Arc, Weak};
 
 use super::release;
 use crate::audit::{self, Cause, MemoryChange, MemoryNotice};
 use crate::device::Device;
 use crate::error::Result;
-use crate::storage::{ArrayState, StateGuard, Storage};
+use crate::storage::{ArrayState, DeviceCopy, StateGuard, Storage};
 use crate::transfer::access::request::{Queued, Regions, Request, ends_of, users_of_other_kinds};
 use crate::transfer::copy::job::{CopyJob, Pipeline, Purpose, ReadFrom, prepare_downloads};
 use crate::transfer::copy::missing::acquire_host;
@@ -17,34 +18,35 @@ use resident_backend::call_site::CallSite;
 use resident_backend::sync;
 use resident_core::Access;
 use resident_core::coherence::{Content, Location};
-use resident_core::layout::Selection;
-use resident_core::ordering::UseEnd;
+use resident_core::layout::{MemoryOrder, Selection};
+use resident_core::ordering::{Mark, UseEnd};
 
 /// Frees the array's memory on a device, after its uses. Contents that are valid only there are
 /// first copied to the host. The caller borrows the array exclusively.
 pub(crate) fn release_on(request: &Request<'_>, device: &Device) -> Result<()> {
-    if give_up(request, device)? {
-        audit::note_memory(MemoryNotice::Free, request.storage, device, request.site);
+    let freed_bytes = give_up(request, device)?;
+    if freed_bytes > 0 {
+        audit::note_memory(MemoryNotice::Free, request.storage, device, freed_bytes, request.site);
     }
     run_deferred();
     Ok(())
 }
 
-/// As [`release_on`]. Returns whether there was memory.
-fn give_up(request: &Request<'_>, device: &Device) -> Result<bool> {
+/// As [`release_on`]. Returns the bytes of memory that there were.
+fn give_up(request: &Request<'_>, device: &Device) -> Result<u64> {
     let storage = request.storage;
     if request.is_empty() {
-        return Ok(false);
+        return Ok(0);
     }
     loop {
         let mut state = storage.lock();
         state.reconcile(storage.memory_order());
-        let Some(location) = state.find_location(device) else { return Ok(false) };
+        let Some(location) = state.find_location(device) else { return Ok(0) };
         if location == state.host_location() {
             // The device accesses the host memory, which stays.
-            return Ok(false);
+            return Ok(0);
         }
-        let only_there = regions_not_on_host(storage, &state, location);
+        let only_there = regions_not_on_host(storage, &state, location, &Selection::Whole);
         if !only_there.is_empty() {
             drop(state);
             acquire_host(&request.of(&Selection::Boxes(only_there)))?;
@@ -55,15 +57,27 @@ fn give_up(request: &Request<'_>, device: &Device) -> Result<bool> {
         let mut marks = whole.conflicts(&state, state.host_location(), Access::Overwrite);
         marks.retain(|mark| mark.end != UseEnd::OPEN);
         if marks.is_empty() {
-            let has_memory = state.device_copy(location).address().is_some();
+            let bytes = state.device_copy(location).memory_bytes(storage.memory_order());
             remove_copy(storage, &mut state, location, request.site);
-            return Ok(has_memory);
+            return Ok(bytes);
         }
         state.retire_host_uses(storage.memory_order(), &Selection::Whole);
         let pending = ends_of(&state, &marks);
         drop(state);
         request.wait_for(pending)?;
     }
+}
+
+/// As [`release_on`], if the copy has memory by pages, which other code cannot free as it frees an
+/// allocation.
+#[cfg(feature = "cuda")]
+pub(crate) fn release_pages_on(request: &Request<'_>, device: &Device) -> Result<()> {
+    let has_pages = {
+        let state = request.storage.lock();
+        let location = state.find_location(device);
+        location.is_some_and(|location| state.device_copy(location).reserved().is_some())
+    };
+    if has_pages { release_on(request, device) } else { Ok(()) }
 }
 
 /// Makes room in an array that has copies on as many devices as it can: gives up one on a device
@@ -76,8 +90,9 @@ pub(in crate::transfer) fn give_up_copy(request: &Request<'_>) -> Result<bool> {
         dropped_device(storage)
     });
     let Some(device) = found else { return Ok(false) };
-    if give_up(&request.of(&Selection::Whole).reading(), &device)? {
-        record_memory(storage, &device, MemoryChange::Eviction, request.site);
+    let freed_bytes = give_up(&request.of(&Selection::Whole).reading(), &device)?;
+    if freed_bytes > 0 {
+        record_memory(storage, &device, MemoryChange::Eviction, freed_bytes, request.site);
     }
     Ok(true)
 }
@@ -104,20 +119,100 @@ fn dropped_device(storage: &Storage) -> Option<Device> {
         .collect();
     let unused: Vec<Location> =
         dropped.into_iter().filter(|location| !state.is_in_use(*location)).collect();
-    let is_needed =
-        |location: &Location| !regions_not_on_host(storage, &state, *location).is_empty();
+    let is_needed = |location: &Location| {
+        !regions_not_on_host(storage, &state, *location, &Selection::Whole).is_empty()
+    };
     let location = unused.into_iter().min_by_key(is_needed)?;
     Some(state.device_copy(location).device.clone())
 }
 
-/// What became of an array's copy on a device that is full.
+/// What a full device may evict: an array's copy, or pages of one.
+pub(super) struct Candidate {
+    pub(super) array: Weak<Storage>,
+    rank: Rank,
+    /// Pages with one last use, of a copy that has memory by pages.
+    pages: Option<Range<usize>>,
+}
+
+/// The order in which a full device evicts: first what was used least recently; of what was used at
+/// the same time, first what the host has too.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Rank {
+    last_use: u64,
+    is_newest: bool,
+}
+
+impl Candidate {
+    /// Adds what a device could evict of an array.
+    pub(super) fn add_all(array: &Arc<Storage>, device: &Device, all: &mut Vec<Self>) {
+        let state = array.lock();
+        let Some(location) = evictable(&state, device) else { return };
+        let copy = state.device_copy(location);
+        let mut add = |last_use, pages, selection: &Selection| {
+            let is_newest = !regions_not_on_host(array, &state, location, selection).is_empty();
+            let rank = Rank { last_use, is_newest };
+            all.push(Self { array: Arc::downgrade(array), rank, pages });
+        };
+        let Some(reserved) = copy.reserved() else {
+            return add(copy.last_use, None, &Selection::Whole);
+        };
+        for (pages, last_use) in copy.page_runs() {
+            let bytes = reserved.bytes_of(&pages);
+            let elements = Selection::Boxes(array.memory_order().regions_of_bytes(bytes));
+            add(last_use, Some(pages), &elements);
+        }
+    }
+
+    pub(super) fn rank(&self) -> Rank {
+        self.rank
+    }
+
+    /// The first part that was not used since, and the rest. The part is a whole copy, or pages
+    /// that something uses, or so many unused pages as have these bytes. `except` are the elements
+    /// for which a call needs room.
+    pub(super) fn next_part(
+        self,
+        array: &Storage,
+        device: &Device,
+        except: Option<&Selection>,
+        lacking_bytes: u64,
+    ) -> Option<(Self, Option<Self>)> {
+        let mut state = array.lock();
+        let location = evictable(&state, device)?;
+        let copy = state.device_copy(location);
+        let Rank { last_use, .. } = self.rank;
+        let Some(reserved) = copy.reserved() else {
+            let is_same = self.pages.is_none() && copy.last_use == last_use && except.is_none();
+            return is_same.then_some((self, None));
+        };
+        let (pages, pages_max) = (self.pages?, reserved.pages_for(lacking_bytes));
+        let order = array.memory_order();
+        let (first, is_used) = state.first_pages(order, location, &pages, last_use, except)?;
+        let end = first.end.min(first.start.saturating_add(pages_max));
+        let end = if is_used { first.end } else { end };
+        let with = |pages| Self { pages: Some(pages), array: self.array.clone(), ..self };
+        let rest = (end < pages.end).then(|| with(end..pages.end));
+        Some((with(first.start..end), rest))
+    }
+
+    /// The elements in the memory.
+    fn elements(&self, storage: &Storage, device: &Device) -> Option<Selection> {
+        let Some(pages) = &self.pages else { return Some(Selection::Whole) };
+        let state = storage.lock();
+        let reserved = state.device_copy(state.find_location(device)?).reserved()?;
+        let bytes = reserved.bytes_of(pages);
+        Some(Selection::Boxes(storage.memory_order().regions_of_bytes(bytes)))
+    }
+}
+
+/// What became of a part of an array's copy on a device that is full.
 pub(super) enum Eviction {
-    /// There is no copy that could be evicted, now or later.
+    /// There is no memory that could be freed, now or later.
     Nothing,
     Freed {
         len_bytes: u64,
     },
-    /// The copy is in use, or its contents could not be copied to the host.
+    /// The part is in use, or its contents could not be copied to the host.
     Kept {
         len_bytes: u64,
         /// The number of uses of the array that have begun.
@@ -127,16 +222,22 @@ pub(super) enum Eviction {
     Arriving(Queued),
 }
 
-/// Frees an array's copy on a device if nothing uses it. What only the device has is copied to the
-/// host before, behind the work that wrote it; nothing waits for that copy. If it fails, these
-/// contents are lost. The copies of explicit arrays stay.
+/// Frees a part of an array's copy on a device if nothing uses it. What only the device has is
+/// copied to the host before, behind the work that wrote it; nothing waits for that copy. If it
+/// fails, these contents are lost. The copies of explicit arrays stay.
 ///
 /// The caller has no borrow of the array, so the state is looked at anew, under its lock, for each
 /// part that is copied.
-pub(super) fn evict(storage: &Storage, device: &Device, site: CallSite) -> Eviction {
-    let whole = Selection::Whole;
-    let request = &Request::new(storage, &whole, Access::Read, Cause::Evict, "eviction", site);
-    let mut write_back = WriteBack::default();
+pub(super) fn evict(
+    storage: &Storage,
+    device: &Device,
+    part: &Candidate,
+    except: Option<&Selection>,
+    site: CallSite,
+) -> Eviction {
+    let Some(elements) = part.elements(storage, device) else { return Eviction::Nothing };
+    let request = &Request::new(storage, &elements, Access::Read, Cause::Evict, "eviction", site);
+    let mut write_back = WriteBack::of(part, except);
     let outcome = loop {
         match write_back.next(request, device) {
             ControlFlow::Continue(()) => {}
@@ -145,15 +246,16 @@ pub(super) fn evict(storage: &Storage, device: &Device, site: CallSite) -> Evict
     };
     // What is recorded here is reported once the caller has its memory.
     write_back.copies.close(request);
-    if let Eviction::Freed { .. } = outcome {
-        record_memory(storage, device, MemoryChange::Eviction, site);
+    if let Eviction::Freed { len_bytes } = outcome {
+        record_memory(storage, device, MemoryChange::Eviction, len_bytes, site);
     }
     outcome
 }
 
 /// The copies to the host that precede an eviction.
-#[derive(Default)]
-struct WriteBack {
+struct WriteBack<'w> {
+    part: &'w Candidate,
+    except: Option<&'w Selection>,
     copies: Pipeline,
     /// The number of uses of the array that had begun at the first look.
     uses: Option<u64>,
@@ -161,7 +263,11 @@ struct WriteBack {
     is_prepared: bool,
 }
 
-impl WriteBack {
+impl<'w> WriteBack<'w> {
+    fn of(part: &'w Candidate, except: Option<&'w Selection>) -> Self {
+        Self { part, except, copies: Pipeline::default(), uses: None, is_prepared: false }
+    }
+
     /// Looks at the array, and queues the next copy, or frees the memory.
     fn next(&mut self, request: &Request<'_>, device: &Device) -> ControlFlow<Eviction> {
         let (storage, order) = (request.storage, request.storage.memory_order());
@@ -169,12 +275,13 @@ impl WriteBack {
         let Some(location) = evictable(&state, device) else {
             return ControlFlow::Break(Eviction::Nothing);
         };
+        let Some(len_bytes) = self.len_bytes(order, state.device_copy(location)) else {
+            return ControlFlow::Break(Eviction::Nothing);
+        };
         state.reconcile(order);
-        state.retire_host_uses(order, &Selection::Whole);
-        let uses = state.uses_begun();
-        let kept = Eviction::Kept { len_bytes: order.len_bytes(), uses };
-        let first_uses = *self.uses.get_or_insert(uses);
-        if state.is_in_use(location) || uses != first_uses || self.copies.has_failed() {
+        state.retire_host_uses(order, request.selection);
+        let kept = Eviction::Kept { len_bytes, uses: state.uses_begun() };
+        if self.is_used(order, &mut state, location) || self.copies.has_failed() {
             return ControlFlow::Break(kept);
         }
         if self.copies.is_empty() {
@@ -183,15 +290,48 @@ impl WriteBack {
                 return ControlFlow::Break(Eviction::Arriving(ends_of(&state, &arriving)));
             }
         }
-        let only_there = regions_not_on_host(storage, &state, location);
+        let only_there = regions_not_on_host(storage, &state, location, request.selection);
         if only_there.is_empty() {
-            remove_copy(storage, &mut state, location, request.site);
-            return ControlFlow::Break(Eviction::Freed { len_bytes: order.len_bytes() });
+            let is_freed = match &self.part.pages {
+                None => {
+                    remove_copy(storage, &mut state, location, request.site);
+                    true
+                }
+                Some(pages) => remove_pages(request, &mut state, location, pages).is_some(),
+            };
+            return ControlFlow::Break(if is_freed { Eviction::Freed { len_bytes } } else { kept });
         }
         match self.copy(request, state, location, only_there) {
             Ok(true) => ControlFlow::Continue(()),
             // The copy was refused, or another device still uses the host memory.
             Ok(false) | Err(_) => ControlFlow::Break(kept),
+        }
+    }
+
+    /// The bytes that are freed; `None` if the copy has memory of another kind meanwhile.
+    fn len_bytes(&self, order: &MemoryOrder, copy: &DeviceCopy) -> Option<u64> {
+        match (&self.part.pages, copy.reserved()) {
+            (None, None) => Some(order.len_bytes()),
+            (Some(pages), Some(reserved)) => {
+                let bytes = reserved.bytes_of(pages);
+                Some(bytes.end - bytes.start)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether something uses the part, or has used it since the first look.
+    fn is_used(&mut self, order: &MemoryOrder, state: &mut ArrayState, location: Location) -> bool {
+        let Candidate { rank, pages, .. } = self.part;
+        match pages {
+            None => {
+                let uses = state.uses_begun();
+                state.is_in_use(location) || *self.uses.get_or_insert(uses) != uses
+            }
+            Some(pages) => {
+                let unused = Some((pages.clone(), false));
+                state.first_pages(order, location, pages, rank.last_use, self.except) != unused
+            }
         }
     }
 
@@ -253,30 +393,19 @@ fn evictable(state: &ArrayState, device: &Device) -> Option<Location> {
     let location = state.find_location(device)?;
     let may_go = location != state.host_location()
         && !state.is_explicit()
-        && state.device_copy(location).address().is_some();
+        && state.device_copy(location).has_memory();
     may_go.then_some(location)
 }
 
-/// The order in which a full device evicts copies: first that which was used least recently; of
-/// those that were used at the same time, first what the host has too.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Rank {
-    pub(super) last_use: u64,
-    is_newest: bool,
-}
-
-/// The rank of an array's copy on a device; `None` if there is none that could be evicted.
-pub(super) fn rank(storage: &Storage, device: &Device) -> Option<Rank> {
-    let state = storage.lock();
-    let location = evictable(&state, device)?;
-    let is_newest = !regions_not_on_host(storage, &state, location).is_empty();
-    Some(Rank { last_use: state.device_copy(location).last_use, is_newest })
-}
-
-/// The regions that are valid at a device's location and not on the host.
-fn regions_not_on_host(storage: &Storage, state: &ArrayState, location: Location) -> Regions {
+/// The regions of a selection that are valid at a device's location and not on the host.
+fn regions_not_on_host(
+    storage: &Storage,
+    state: &ArrayState,
+    location: Location,
+    selection: &Selection,
+) -> Regions {
     let host = state.host_location();
-    state.regions_where(storage.memory_order(), &Selection::Whole, |content| match content {
+    state.regions_where(storage.memory_order(), selection, |content| match content {
         Content::Stored(holders) => holders.contains(location) && !holders.contains(host),
         _ => false,
     })
@@ -288,4 +417,28 @@ fn remove_copy(storage: &Storage, state: &mut ArrayState, location: Location, si
     storage.published.forget_readers();
     // The next reads find what was copied to the host by slow paths, which record them.
     storage.published.set_host_ready(false);
+}
+
+/// Frees the memory of pages of a copy, which have the elements of the request. `None` if the
+/// backend refuses: then nothing has changed.
+fn remove_pages(
+    request: &Request<'_>,
+    state: &mut ArrayState,
+    location: Location,
+    pages: &Range<usize>,
+) -> Option<()> {
+    let (storage, regions) = (request.storage, request.regions());
+    let copy = state.device_copy(location);
+    let (range, device) = (copy.reserved()?.range(pages), copy.device.clone());
+    let (stream, freed) = release::free_pages(state, copy, &range, &regions)?;
+    storage.count_memory_freed(&device, range.bytes.end - range.bytes.start);
+    let mark = Mark::lossless(state.assign_key(&stream), UseEnd::at(freed));
+    let order = storage.memory_order();
+    state.forget_pages(order, location, pages.clone(), &regions, mark, request.site);
+    if !state.device_copy(location).has_memory() && !state.is_memory_claimed(location) {
+        remove_copy(storage, state, location, request.site);
+    }
+    storage.published.forget_readers();
+    storage.publish(state);
+    Some(())
 }

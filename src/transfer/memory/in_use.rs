@@ -21,9 +21,7 @@ pub(super) enum Unused {
 /// The largest copies that a full device cannot evict: the arrays' names, their bytes, what uses
 /// them, and the lines that made them. `None` if there are none. The caller holds no lock.
 pub(super) fn in_use_by(device: &Device, unused: Unused) -> Option<Arc<String>> {
-    let described = |array: &Arc<Storage>| {
-        Some((array.memory_order().len_bytes(), describe(array, device, unused)?))
-    };
+    let described = |array: &Arc<Storage>| describe(array, device, unused);
     let mut arrays: Vec<(u64, String)> =
         storage::live_arrays().iter().filter_map(described).collect();
     arrays.sort_by(|one, other| other.0.cmp(&one.0).then_with(|| one.1.cmp(&other.1)));
@@ -37,13 +35,14 @@ pub(super) fn in_use_by(device: &Device, unused: Unused) -> Option<Arc<String>> 
     (!named.is_empty()).then(|| Arc::new(named.join(", ")))
 }
 
-/// An array whose copy on the device cannot be evicted.
-fn describe(array: &Storage, device: &Device, unused: Unused) -> Option<String> {
-    let user = {
+/// An array whose copy on the device cannot be evicted, and the copy's bytes.
+fn describe(array: &Storage, device: &Device, unused: Unused) -> Option<(u64, String)> {
+    let (bytes, user) = {
         let mut state = array.lock();
         let location = state.find_location(device)?;
-        state.device_copy(location).address()?;
-        if state.is_explicit() {
+        let copy = state.device_copy(location);
+        let bytes = copy.has_memory().then(|| copy.memory_bytes(array.memory_order()))?;
+        let user = if state.is_explicit() {
             "a device array"
         } else if location == state.host_location() {
             "memory that the host accesses too"
@@ -55,8 +54,9 @@ fn describe(array: &Storage, device: &Device, unused: Unused) -> Option<String> 
             "whose contents could not be copied to the host"
         } else {
             return None;
-        }
+        };
+        (bytes, user)
     };
-    let len_bytes = grouped(array.memory_order().len_bytes());
-    Some(format!("{} ({len_bytes} bytes, {user}, made at {})", array.named(), array.made_at()))
+    let (name, made_at) = (array.named(), array.made_at());
+    Some((bytes, format!("{name} ({} bytes, {user}, made at {made_at})", grouped(bytes))))
 }

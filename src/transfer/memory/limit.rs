@@ -19,7 +19,7 @@ impl Device {
     /// allocation that would exceed the limit:
     ///
     /// - The copies that were used least recently give way first. A use is a launch, a guard, or a
-    ///   copy on this device.
+    ///   copy on this device. Of an array of which only parts have memory, so do the parts.
     /// - What only the device has is copied to the host before its memory is freed, behind the work
     ///   that wrote it. Reports give such copies the cause `evict`, and the line of the call that
     ///   needed the room. If such a copy fails, its contents are lost ([`Error::Lost`]).

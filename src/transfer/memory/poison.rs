@@ -24,7 +24,7 @@ impl Request<'_> {
         let mut stale = StaleCopies::new();
         for location in state.devices().map(|(location, _)| location) {
             let copy = state.device_copy(location);
-            let is_poisoned = copy.device.poison().is_some() && copy.address().is_some();
+            let is_poisoned = copy.device.poison().is_some() && copy.has_memory();
             // Host memory is never poisoned.
             if [newest, Some(state.host_location())].contains(&Some(location)) || !is_poisoned {
                 continue;
@@ -53,7 +53,7 @@ impl Request<'_> {
         region: &Region,
     ) -> Option<()> {
         let copy = state.device_copy(location);
-        let (address, pattern) = (copy.address()?, copy.device.poison()?);
+        let (address, pattern) = (copy.base()?, copy.device.poison()?);
         let stream = last_stream(state, location, region);
         let mut marks = Marks::new();
         let access = Access::Overwrite;

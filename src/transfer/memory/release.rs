@@ -11,10 +11,11 @@ use crate::device::Stream;
 use crate::storage::{ArrayState, DeviceCopy, StateGuard, Storage};
 use crate::transfer::access::request::{Marks, add_conflicts};
 use crate::transfer::copy::report::report_after;
-use resident_backend::sync;
 #[cfg(feature = "cuda")]
 use resident_backend::{Address, call_site::CallSite};
+use resident_backend::{PageRange, Position, sync};
 use resident_core::Access;
+use resident_core::coherence::Region;
 use resident_core::layout::Selection;
 #[cfg(feature = "cuda")]
 use resident_core::ordering::Uses;
@@ -72,8 +73,8 @@ fn report_dropped<'a>(
     name: &Arc<str>,
     freed: impl Iterator<Item = &'a DeviceCopy>,
 ) {
-    let bytes = storage.memory_order().len_bytes();
-    for copy in freed.filter(|copy| copy.address().is_some()) {
+    for copy in freed.filter(|copy| copy.has_memory()) {
+        let bytes = copy.memory_bytes(storage.memory_order());
         audit::report_dropped(name, bytes, &copy.device);
     }
 }
@@ -101,30 +102,52 @@ pub(crate) fn take_memory(storage: &Storage, device: &Device, site: CallSite) ->
     let copy = state.device_copy_mut(location);
     copy.uses = Uses::default();
     let address = copy.address();
-    copy.set_address(None);
+    state.set_reservation(location, None);
     if address.is_some() {
-        storage.count_memory_freed(device);
-        audit::note_memory(MemoryNotice::Free, storage, device, site);
+        let bytes = storage.memory_order().len_bytes();
+        storage.count_memory_freed(device, bytes);
+        audit::note_memory(MemoryNotice::Free, storage, device, bytes, site);
     }
     address
 }
 
 /// Frees the memory of a copy, if there is any, after the pending uses of the copy.
 pub(super) fn free(storage: &Storage, state: &ArrayState, copy: &DeviceCopy) {
-    if copy.address().is_some() {
-        storage.count_memory_freed(&copy.device);
+    if copy.has_memory() {
+        let bytes = copy.memory_bytes(storage.memory_order());
+        storage.count_memory_freed(&copy.device, bytes);
     }
     free_memory(state, copy);
 }
 
 fn free_memory(state: &ArrayState, copy: &DeviceCopy) {
-    let Some(address) = copy.address() else { return };
+    let Some(address) = copy.base() else { return };
+    copy.device.free_after(address, pending_uses(state, copy, [None]));
+}
+
+/// The pending uses of these regions of a copy (`None` for the whole array).
+fn pending_uses<'r>(
+    state: &ArrayState,
+    copy: &DeviceCopy,
+    regions: impl IntoIterator<Item = Option<&'r Region>>,
+) -> Vec<(Stream, UseEnd)> {
     let mut marks = Marks::new();
     let is_pending = |mark: Mark| !state.is_retired(mark);
-    add_conflicts(&copy.uses, None, Access::Overwrite, is_pending, &mut marks);
-    let uses: Vec<(Stream, UseEnd)> = marks
-        .iter()
-        .filter_map(|mark| state.stream(mark.stream).map(|stream| (stream.clone(), mark.end)))
-        .collect();
-    copy.device.free_after(address, uses);
+    for region in regions {
+        add_conflicts(&copy.uses, region, Access::Overwrite, is_pending, &mut marks);
+    }
+    let stream = |mark: &Mark| state.stream(mark.stream).map(|it| (it.clone(), mark.end));
+    marks.iter().filter_map(stream).collect()
+}
+
+/// Frees the memory of pages of a copy, which have these elements, after the pending uses of these,
+/// and returns where. `None` if the backend refuses: then nothing is freed.
+pub(super) fn free_pages(
+    state: &ArrayState,
+    copy: &DeviceCopy,
+    pages: &PageRange,
+    regions: &[Region],
+) -> Option<(Stream, Position)> {
+    let uses = pending_uses(state, copy, regions.iter().map(Some));
+    copy.device.decommit_after(pages, &uses)
 }

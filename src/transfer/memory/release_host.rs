@@ -70,7 +70,7 @@ fn only_on_host(storage: &Storage, state: &ArrayState) -> Regions {
 
 /// A device on which the array has memory already.
 fn home(state: &ArrayState) -> Option<Device> {
-    let has_memory = |location: Location| state.device_copy(location).address().is_some();
+    let has_memory = |location: Location| state.device_copy(location).has_memory();
     let mut homes = state.devices().filter(|(location, _)| has_memory(*location));
     homes.next().map(|(_, device)| device.clone())
 }

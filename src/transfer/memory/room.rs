@@ -1,15 +1,15 @@
-//! Room on a full device: evicts copies of other arrays until an allocation fits, or until all that
-//! is left is in use.
+//! Room on a full device: evicts copies, and pages of copies, until an allocation fits, or until
+//! all that is left is in use.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Weak};
 
-use super::evict::{Eviction, Rank, evict, rank};
+use super::evict::{Candidate, Eviction, evict};
 use crate::device::{Device, Stream};
 use crate::storage::{self, Storage};
 use crate::transfer::access::request::{Queued, Request};
 use resident_backend::call_site::CallSite;
 use resident_backend::{BackendError, BackendErrorKind, DeviceKind, Position};
+use resident_core::layout::Selection;
 
 /// What a search for room freed, and what it found in use.
 #[derive(Default)]
@@ -31,15 +31,15 @@ struct Kept {
 /// The searches for room of a thread that holds `allocate_alone`.
 pub(super) struct Searches<'a> {
     device: &'a Device,
-    /// An array that needs the room, and has no copy.
-    except: Option<&'a Storage>,
+    /// The elements that need the room.
+    except: Option<&'a Request<'a>>,
     site: CallSite,
     /// What the last search found in use, if it freed nothing.
     before: Option<Kept>,
 }
 
 impl<'a> Searches<'a> {
-    pub(super) fn new(device: &'a Device, except: Option<&'a Storage>, site: CallSite) -> Self {
+    pub(super) fn new(device: &'a Device, except: Option<&'a Request<'a>>, site: CallSite) -> Self {
         Self { device, except, site, before: None }
     }
 
@@ -81,7 +81,7 @@ impl<'a> Searches<'a> {
         !arriving.is_empty() && arriving.iter().all(is_over)
     }
 
-    /// Evicts copies, first those that were used least recently.
+    /// Evicts what was used least recently.
     fn search(&self, missing_bytes: u64) -> Search {
         let mut search = Search::default();
         if let Some(mut known) = self.device.take_eviction_queue::<EvictionQueue>() {
@@ -101,14 +101,15 @@ impl<'a> Searches<'a> {
     fn evict_from(&self, queue: &mut EvictionQueue, missing_bytes: u64, search: &mut Search) {
         let mut used = Vec::new();
         while search.freed_bytes < missing_bytes
-            && let Some((known, weak)) = queue.pop_front()
+            && let Some(known) = queue.pop_front()
         {
-            let Some(array) = weak.upgrade() else { continue };
-            let is_known = |rank: Rank| rank.last_use == known.last_use;
-            if self.is_excepted(&array) || !rank(&array, self.device).is_some_and(is_known) {
-                continue;
-            }
-            match evict(&array, self.device, self.site) {
+            let Some(array) = known.array.upgrade() else { continue };
+            let except = self.except_of(&array);
+            let lacking_bytes = missing_bytes - search.freed_bytes;
+            let next = known.next_part(&array, self.device, except, lacking_bytes);
+            let Some((part, rest)) = next else { continue };
+            rest.into_iter().for_each(|rest| queue.push_front(rest));
+            match evict(&array, self.device, &part, except, self.site) {
                 Eviction::Nothing => continue,
                 Eviction::Freed { len_bytes } => {
                     search.freed_bytes += len_bytes;
@@ -120,33 +121,36 @@ impl<'a> Searches<'a> {
                 }
                 Eviction::Arriving(queued) => search.arriving.extend(queued),
             }
-            used.push((known, weak));
+            used.push(part);
         }
         used.into_iter().rev().for_each(|entry| queue.push_front(entry));
     }
 
-    /// The arrays with a copy that may be evicted once nothing uses it, in the order of eviction.
+    /// What may be evicted once nothing uses it, in the order of eviction.
     fn rank_all(&self) -> EvictionQueue {
-        let mut ranked: Vec<(Rank, Weak<Storage>)> = storage::live_arrays()
-            .iter()
-            .filter_map(|array| Some((rank(array, self.device)?, Arc::downgrade(array))))
-            .collect();
-        ranked.sort_by_key(|(rank, _)| *rank);
+        let mut ranked = Vec::new();
+        for array in &storage::live_arrays() {
+            Candidate::add_all(array, self.device, &mut ranked);
+        }
+        ranked.sort_by_key(Candidate::rank);
         ranked.into()
     }
 
-    fn is_excepted(&self, array: &Storage) -> bool {
-        self.except.is_some_and(|except| std::ptr::eq(array, except))
+    /// The elements of an array that need the room.
+    fn except_of(&self, array: &Storage) -> Option<&'a Selection> {
+        let is_this = |request: &&Request<'_>| std::ptr::eq(request.storage, array);
+        self.except.filter(is_this).map(|request| request.selection)
     }
 }
 
-/// Arrays in the order in which their copies are evicted, as they were ranked at one time. Those
-/// that were used since, or got a copy, come after all of them: so the next searches, too, begin
-/// here, and only one of many looks at all arrays.
-type EvictionQueue = VecDeque<(Rank, Weak<Storage>)>;
+/// What is evicted, in this order, as it was ranked at one time. What was used since, or got
+/// memory, comes after all of it: so the next searches, too, begin here, and only one of many looks
+/// at all arrays.
+type EvictionQueue = VecDeque<Candidate>;
 
-/// Calls `allocate`. If the device is full, evicts as many copies of other arrays as the allocation
-/// needs, and calls `allocate` again. Copies in use are kept. The caller holds no lock.
+/// Calls `allocate`. If the device is full, evicts as many bytes as the allocation needs, none of
+/// the request's elements, and calls `allocate` again. What is in use is kept. The caller holds no
+/// lock.
 pub(super) fn with_room<T>(
     device: &Device,
     request: &Request<'_>,
@@ -160,7 +164,7 @@ pub(super) fn with_room<T>(
         return beside;
     }
     let _alone = device.allocate_alone();
-    let mut searches = Searches::new(device, Some(request.storage), request.site);
+    let mut searches = Searches::new(device, Some(request), request.site);
     loop {
         // A refused free of a copy that was evicted is tried again.
         device.retry_deferred_frees();

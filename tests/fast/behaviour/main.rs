@@ -28,6 +28,7 @@ mod kinds_of_views;
 mod late_failures;
 mod leftovers;
 mod liveness;
+mod memory_for_parts;
 mod mistakes;
 mod numba_defects;
 mod numba_device_array_defects;

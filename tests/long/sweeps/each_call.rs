@@ -72,7 +72,7 @@ pub(crate) fn sweep<const N: usize>(
     is_late: bool,
     run: impl Fn(&[Device; N], bool) -> usize,
 ) -> Swept {
-    let emulation = Emulation::new().seed(3);
+    let emulation = Emulation::new().seed(3).page_bytes(16);
     let devices = emulated(&emulation, None);
     assert_eq!(run(&devices, is_late), 0, "without faults, no call is refused");
     let calls = devices.map(|device| device.emulation().expect("emulated").calls());

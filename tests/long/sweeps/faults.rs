@@ -13,7 +13,8 @@ use support::random::Random;
 /// How the two devices run their work.
 type Mode = fn() -> Emulation;
 
-const SEEDED: [Mode; 2] = [|| Emulation::new().seed(1), || Emulation::new().seed(2).poison(false)];
+const SEEDED: [Mode; 2] =
+    [|| Emulation::new().seed(1), || Emulation::new().seed(2).poison(false).page_bytes(8)];
 const WORKERS: [Mode; 1] = [Emulation::new];
 
 fn devices(mode: Mode, faults: &[Failing]) -> [Device; 2] {

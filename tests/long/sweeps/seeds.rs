@@ -47,7 +47,7 @@ pub(crate) fn sweep<const N: usize>(default: u64, run: impl Fn(&[Device; N], boo
     for seed in 0..asked("RESIDENT_SWEEP_SEEDS", default) {
         let _named = Named(seed);
         let (is_late, which) = (seed % 2 == 1, (seed / 2) as usize % N);
-        let emulation = Emulation::new().seed(seed);
+        let emulation = Emulation::new().seed(seed).page_bytes(seed % 3 * 8);
         let devices = emulated(&emulation, None);
         assert_eq!(run(&devices, is_late), 0, "an error without a fault");
         let calls = failing(&devices[which], is_late);

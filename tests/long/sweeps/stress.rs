@@ -68,9 +68,9 @@ impl Lab {
         let emulated = [
             Emulation::new().poison(true),
             // More memory than is used; but a device with a limit keeps account of its guards.
-            Emulation::new().pieces(700).memory(64 << 20),
+            Emulation::new().pieces(700).memory(64 << 20).page_bytes(64),
             Emulation::new().seed(seed).poison(true),
-            Emulation::new().seed(seed + 1).pieces(700),
+            Emulation::new().seed(seed + 1).pieces(700).page_bytes(64),
         ];
         let devices: Vec<_> =
             [Device::cpu()].into_iter().chain(emulated.map(Device::emulated)).collect();

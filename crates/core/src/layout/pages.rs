@@ -163,7 +163,10 @@ impl Footprint {
         // The bytes from the start to the end of one repetition, and of what is taken as one run.
         let (mut extent_bytes, mut run_bytes) = (self.run_bytes, self.run_bytes);
         let mut kept = SmallVec::<[(u64, u64, u64); 3]>::new();
-        for &(count, stride) in self.axes.iter().rev().filter(|(count, _)| *count > 1) {
+        // The axes of a copy need not be in the order of their strides.
+        let mut axes = self.axes.clone();
+        axes.sort_by_key(|(_, stride)| *stride);
+        for (count, stride) in axes.into_iter().filter(|(count, _)| *count > 1) {
             let gap_bytes_min = if kept.is_empty() { page_bytes } else { 0 };
             let is_kept = stride >= extent_bytes.saturating_add(gap_bytes_min);
             extent_bytes = extent(count, stride, extent_bytes);

@@ -235,8 +235,7 @@ impl OpenBlock {
     pub(in crate::audit) fn push_memory(&mut self, used: &MemoryUse<'_>) {
         let array = self.array(used.storage);
         let device = self.device(used.device.name_str());
-        let bytes = used.storage.memory_order().len_bytes();
-        let memory = MemoryEvent { kind: used.kind, array, device, bytes };
+        let memory = MemoryEvent { kind: used.kind, array, device, bytes: used.bytes };
         let index = push(&mut self.lists.memory, memory);
         self.push(used.site, EventKind::Memory(index));
     }

@@ -67,7 +67,7 @@ fn all_variants_can_be_matched_without_their_hidden_fields() {
 }
 
 #[test]
-fn out_of_memory_says_that_a_part_takes_room_for_its_whole_array() {
+fn out_of_memory_says_that_a_part_may_take_room_for_its_whole_array() {
     let device = Device::emulated(Emulation::new().memory(1 << 10));
     let array = SmartArray::from(vec![1.0_f64; 1000]);
     let part = array.slice(resident::ndarray::s![..10]);
@@ -78,8 +78,8 @@ fn out_of_memory_says_that_a_part_takes_room_for_its_whole_array() {
         .to_string();
     assert!(
         refused.contains(
-            "a part takes room for its whole array, so copy it to an array of \
-        its own (`part.try_clone()`"
+            "use smaller parts, or copies of parts (`part.try_clone()`, `tile.assign(&part)`) of \
+             arrays that have memory as a whole"
         ),
         "{refused}"
     );

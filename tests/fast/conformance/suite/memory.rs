@@ -259,3 +259,31 @@ pub(crate) fn many_arrays_come_and_go_without_waiting(lab: &Lab) -> Result<()> {
     assert_eq!(device.memory().in_use, before);
     Ok(())
 }
+
+/// An array of four times the memory, of which the parts that one launch uses fit. A device that
+/// has no memory for parts refuses them.
+pub(crate) fn parts_of_an_array_larger_than_the_memory_are_used_in_turn(lab: &Lab) -> Result<()> {
+    const LEN: usize = 12 * MIB;
+    const TILE: usize = MIB;
+    let (device, stream) = (lab.device(), lab.stream());
+    let (mut array, before) = (numbers(LEN), device.memory().in_use);
+    with_room_for(lab, LEN, || {
+        for tile in (0..2 * LEN / TILE).map(|number| number * TILE % LEN) {
+            // The pages at both ends are shared with other tiles.
+            let mut part = array.slice_mut(s![tile + 5..tile + TILE - 5]);
+            match lab.add(&stream, 3, &mut part) {
+                Err(Error::OutOfMemory { .. }) if tile == 0 => return Ok(()),
+                outcome => outcome?,
+            }
+            assert!(device.memory().in_use <= before + LEN as u64);
+        }
+        let is_right = |(index, value): (usize, &u32)| {
+            let is_changed = (5..TILE - 5).contains(&(index % TILE));
+            *value == index as u32 + if is_changed { 6 } else { 0 }
+        };
+        assert!(array.host()?.iter().enumerate().all(is_right));
+        Ok(())
+    })?;
+    drop(array);
+    device.synchronize()
+}

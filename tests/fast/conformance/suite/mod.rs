@@ -328,6 +328,7 @@ macro_rules! conformance {
                 device_arrays_stay_on_a_full_device,
                 threads_that_need_room_at_once_find_it,
                 threads_that_first_use_parts_allocate_the_array_once,
+                parts_of_an_array_larger_than_the_memory_are_used_in_turn,
                 a_device_reports_its_capacity,
                 an_array_larger_than_the_device,
                 memory_freed_in_flight_is_found_when_there_is_no_room,

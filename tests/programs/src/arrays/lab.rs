@@ -49,7 +49,9 @@ fn emulation(world: &World) -> Emulation {
     // Copies to and from the host are made whole, or in chunks of one or four elements.
     let element = if world.large { size_of::<Large>() as u64 / 4 } else { 1 };
     let pieces = [u64::MAX, 5 * element, 16 * element][usize::from(world.pieces % 3)];
-    let emulation = Emulation::new().poison(world.poison).pieces(pieces);
+    // Most arrays have memory by pages, which begin and end within elements, or none has.
+    let page_bytes = [4, 0, 7, 1][(world.seed % 4) as usize] * element;
+    let emulation = Emulation::new().poison(world.poison).pieces(pieces).page_bytes(page_bytes);
     match world.limit() {
         Some(bytes) => emulation.memory(bytes),
         None => emulation,

@@ -85,7 +85,9 @@ impl Program {
         let model: Vec<u8> = (0..MEMORY_BYTES).map(|byte| (byte * 7 + byte / 256) as u8).collect();
         let words = model.chunks_exact(16).map(|word| word.try_into().expect("16 bytes"));
         let mut bench = Bench {
-            device: Device::emulated(Emulation::new().seed(self.seed).poison(true)),
+            device: Device::emulated(
+                Emulation::new().seed(self.seed).poison(true).page_bytes(self.seed % 9),
+            ),
             memory: words.map(u128::from_ne_bytes).collect(),
             model,
             kept: Vec::new(),

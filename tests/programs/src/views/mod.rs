@@ -32,7 +32,9 @@ pub struct Program {
 impl Program {
     /// Runs the program; panics if a check fails.
     pub fn run(self) {
-        let device = Device::emulated(Emulation::new().seed(self.seed).poison(true));
+        let device = Device::emulated(
+            Emulation::new().seed(self.seed).poison(true).page_bytes(self.seed % 9),
+        );
         let lens = self.lens.iter().map(|len| usize::from(len % 7));
         let chain = Chain {
             shape: lens.take(usize::from(self.ndim % 5)).collect(),

@@ -204,3 +204,14 @@ fn check_regions(order: &MemoryOrder, range: Range<u64>) {
     let expected: Vec<u64> = elements.flat_map(|element| element * 3..element * 3 + 3).collect();
     assert_eq!(bytes, expected, "{range:?} of {order:?}");
 }
+
+/// As the axes of a copy to a view with exchanged axes.
+#[test]
+fn axes_in_another_order_have_the_same_pages() {
+    let pages = |axes: &[(u64, u64)]| {
+        let footprint = Footprint { axes: axes.into(), ..Footprint::run(8, 4) };
+        PageTable::new(1000, 10).pages_of(std::iter::once(footprint))
+    };
+    assert_eq!(pages(&[(3, 100), (2, 4)]).as_slice(), [0..2, 10..12, 20..22]);
+    assert_eq!(pages(&[(2, 4), (3, 100)]), pages(&[(3, 100), (2, 4)]));
+}
