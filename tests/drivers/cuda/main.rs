@@ -34,14 +34,16 @@ mod kernels;
 mod owners;
 mod pages;
 #[cfg(all(target_os = "linux", feature = "cuda"))]
+mod parts;
+#[cfg(all(target_os = "linux", feature = "cuda"))]
 mod pinned_arrays;
 #[cfg(all(target_os = "linux", feature = "cuda"))]
 mod side_by_side;
 mod sources;
 
-/// What the tests of pages, which run on both stand-ins, know of this one.
+/// What the tests of pages and parts, which run on both stand-ins, know of this one.
 #[cfg(target_os = "linux")]
-use support::cuda::face;
+use support::cuda::{driver as matrices, face};
 #[cfg(target_os = "linux")]
 const KIND: resident_backend::DeviceKind = resident_backend::DeviceKind::Cuda;
 /// How the names of its calls begin.

@@ -15,15 +15,17 @@ mod host_memory;
 mod mixed;
 #[path = "../cuda/pages.rs"]
 mod pages;
+#[path = "../cuda/parts.rs"]
+mod parts;
 mod peers;
 mod real_runtime;
 
 use resident::{Device, Error};
 use resident_backend::DeviceKind;
 use resident_stand_in_hip::Settings;
-use support::hip::face;
+use support::hip::{driver as matrices, face};
 
-/// What the tests of pages, which run on both stand-ins, know of this one.
+/// What the tests of pages and parts, which run on both stand-ins, know of this one.
 const KIND: DeviceKind = DeviceKind::Hip;
 /// How the names of its calls begin.
 const PREFIX: &str = "hip";

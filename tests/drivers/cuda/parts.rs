@@ -1,0 +1,99 @@
+//! Arrays of which GPUs use parts, on the stand-ins for both drivers: `crate::face` is one of the
+//! two, and `crate::matrices` has kernels for it.
+
+use resident::ndarray::{Array2, Ix2, s};
+use resident::{Device, Grid, InOut, Kernel, SmartArray, Stream};
+use support::in_own_process;
+
+use crate::face::{self as driver, Settings};
+use crate::matrices::{code, open};
+
+const PAGE: usize = 4096;
+/// A row is a page.
+const COLUMNS: usize = PAGE / 4;
+const ROWS: usize = 128;
+const TILE: usize = 8;
+/// A quarter of the table.
+const MEMORY: u64 = (ROWS / 4 * PAGE) as u64;
+
+type Table = SmartArray<u32, Ix2>;
+
+fn settings() -> Settings {
+    Settings::new().page_bytes(PAGE as u64).memory(MEMORY)
+}
+
+fn add() -> Kernel<(u32, InOut<u32, Ix2>)> {
+    // SAFETY: a host function replaces it, which accesses only the view's elements.
+    unsafe { Kernel::<(u32, InOut<u32, Ix2>)>::new("add").cuda(code("add")) }
+}
+
+fn values() -> Array2<u32> {
+    Array2::from_shape_fn((ROWS, COLUMNS), |(row, column)| (row * COLUMNS + column) as u32)
+}
+
+/// Adds to all tiles, on each of the streams in turn.
+fn add_to_tiles(table: &mut Table, plain: &mut Array2<u32>, streams: &[Stream], number: u32) {
+    for tile in 0..ROWS / TILE {
+        let rows = tile * TILE..(tile + 1) * TILE;
+        let stream = &streams[tile % streams.len()];
+        let launched = add().launch_on(
+            stream,
+            Grid::cover(1),
+            (number, &mut table.slice_mut(s![rows.clone(), ..])),
+        );
+        launched.unwrap_or_else(|error| panic!("tile {tile}: {error}"));
+        plain.slice_mut(s![rows, ..]).mapv_inplace(|x| x.wrapping_add(number));
+        assert!(driver::memory_in_use(0) <= MEMORY);
+    }
+}
+
+/// The number of successful calls since the last time.
+fn created() -> usize {
+    let is_create = |call: &driver::Call| call.name.ends_with("MemCreate") && call.code == 0;
+    driver::take_calls().iter().filter(|call| is_create(call)).count()
+}
+
+fn larger_than_the_device(gpu: &Device) {
+    let streams = [(); 2].map(|()| gpu.new_stream().expect("a stream"));
+    let (mut table, mut plain) = (Table::from(values()), values());
+    add_to_tiles(&mut table, &mut plain, &streams, 1);
+    let first = created();
+    assert!((1..=ROWS / 4).contains(&first), "{first} pages of memory");
+    (2..5).for_each(|number| add_to_tiles(&mut table, &mut plain, &streams, number));
+    assert!(created() + first <= ROWS, "memory is used again");
+    assert_eq!(*table.host().expect("nothing is lost"), plain);
+    drop(table);
+    gpu.synchronize().expect("nothing fails");
+    gpu.trim().expect("nothing fails");
+    assert_eq!((driver::memory_in_use(0), gpu.memory().in_use), (0, 0));
+    assert_eq!(driver::take_hazards(), Vec::<String>::new());
+    assert_eq!(driver::take_notes(), Vec::<String>::new());
+}
+
+#[test]
+fn arrays_of_four_times_the_memory_are_used_tile_by_tile() {
+    larger_than_the_device(&in_own_process!(open(settings(), 1).remove(0)));
+}
+
+#[test]
+fn arrays_of_four_times_the_memory_are_used_tile_by_tile_in_the_order_of_a_seed() {
+    larger_than_the_device(&in_own_process!(open(settings().seed(3), 1).remove(0)));
+}
+
+#[test]
+fn parts_on_two_gpus_take_the_bytes_of_one_array() {
+    let gpus = in_own_process!(open(settings().memory(4 * MEMORY).devices(2).seed(1), 2));
+    let (mut table, mut plain) = (Table::from(values()), values());
+    for (index, gpu) in gpus.iter().enumerate() {
+        let rows = index * ROWS / 2..(index + 1) * ROWS / 2;
+        let part = &mut table.slice_mut(s![rows.clone(), ..]);
+        add().launch_on(&gpu.stream(), Grid::cover(1), (7, part)).expect("queued");
+        plain.slice_mut(s![rows, ..]).mapv_inplace(|x| x + 7);
+        assert_eq!(gpu.memory().in_use, 2 * MEMORY);
+        assert_eq!(driver::memory_in_use(index as u32), 2 * MEMORY);
+    }
+    // One gets the other's part, as the whole array has memory there.
+    add().launch_on(&gpus[1].stream(), Grid::cover(1), (1, &mut table)).expect("queued");
+    assert_eq!(gpus[1].memory().in_use, 4 * MEMORY);
+    assert_eq!(*table.host().expect("nothing is lost"), plain + 1);
+}
