@@ -168,7 +168,8 @@ impl<T, D: Dimension> DeviceRef<'_, T, D> {
     /// the array drops, or until the device's copy is released or evicted. Copies in use, as by
     /// this guard, and those of a [`DeviceArray`](crate::DeviceArray) are never evicted. An
     /// array's memory starts at a multiple of 256 bytes, unless it came from other code (a
-    /// tensor of DLPack, [`with_mapped`](crate::with_mapped)).
+    /// tensor of DLPack, [`with_mapped`](crate::with_mapped)), or is
+    /// [one with the host's](crate::guide::configuration#one-memory-of-host-and-gpu).
     ///
     /// - *On a GPU* it is a pointer for work on the GPU: CUDA's `CUdeviceptr`.
     /// - *On [`Device::cpu`](crate::Device::cpu)* it is a pointer to memory of this process, or

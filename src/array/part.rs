@@ -149,15 +149,18 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
     pub(super) fn host_changed(&self, site: CallSite) -> Result<()> {
         self.stored_view().expect_whole_numbers("host_changed", site)?;
         self.with(Access::ReadWrite, Cause::Host, "host_changed", site, |request| {
-            let host = self.storage.lock().host_location();
-            self.expect_newest(Some(host), "the host").at(site)?;
+            self.expect_newest(|state| Some(state.host_location()), "the host").at(site)?;
             transfer::write_on_host(request).map(drop)
         })
     }
 
     /// Returns an error unless the newest contents of the whole part are at `location`, which is
     /// `None` for a device without a copy.
-    fn expect_newest(&self, location: Option<Location>, changed: &str) -> Result<()> {
+    fn expect_newest(
+        &self,
+        location: impl FnOnce(&ArrayState) -> Option<Location>,
+        changed: &str,
+    ) -> Result<()> {
         let memory_order = self.storage.memory_order();
         let selection = self.stored_view().selection();
         if memory_order.is_empty() || selection.is_empty() {
@@ -165,6 +168,7 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
         }
         let mut state = self.storage.lock();
         state.reconcile(memory_order);
+        let location = location(&state);
         let mut is_newest = location.is_some();
         selection.for_each_region(memory_order, |region| {
             is_newest = is_newest
@@ -240,9 +244,9 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
             if self.storage.memory_order().is_empty() || request.selection.is_empty() {
                 return Ok(());
             }
-            let location = self.storage.lock().find_location(stream.device_ref());
-            let device = stream.device_ref().name();
-            self.expect_newest(location, &device).at(site)?;
+            let device = stream.device_ref();
+            let location = |state: &ArrayState| state.find_location(device);
+            self.expect_newest(location, &device.name()).at(site)?;
             let mut depends = Dependencies::new();
             let acquired = transfer::acquire_on(request, stream, &mut depends)?;
             let upto = UseEnd::at(stream.raw().reserve_position());

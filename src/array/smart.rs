@@ -376,6 +376,8 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         transfer::finish_watches(&self.storage);
         let release = self.request(Access::Read, Cause::Evict, "into_cuda_slice", site);
         transfer::release_pages_on(&release, stream.device_ref())?;
+        self.storage.lock().become_explicit();
+        self.leave_host_memory(site)?;
         // While the guard lives, the copy is not evicted.
         let guard = self.part().gpu_mut_on(Access::ReadWrite, stream, site)?;
         let memory = transfer::take_memory(&self.storage, stream.device_ref(), site);
@@ -704,6 +706,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         }
         // Waits for work that reads the host's copy, since the library gives up its memory.
         drop(self.part().host_mut(Access::ReadWrite, site)?);
+        transfer::unshare_host(&self.storage);
         let host = self.storage.lock().host.take();
         let copied = host.as_ref().and_then(|buffer| buffer.copy_if_leaked::<T>());
         match copied.unwrap_or_else(|| host.and_then(|host| sole_owner(host).unregistered::<T>())) {

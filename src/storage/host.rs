@@ -370,6 +370,19 @@ impl HostBuffer {
         matches!(&self.memory.owner, Owner::Other(it) if matches!(**it, OtherOwner::Program { .. }))
     }
 
+    /// Whether a device that reaches ordinary memory may use it in its place: the process's own,
+    /// pinned for no driver, and aligned as the widest accesses of GPUs need.
+    pub(crate) fn may_be_shared(&self) -> bool {
+        self.is_of_process()
+            && self.base().addr().is_multiple_of(Self::ALIGNMENT_BYTES)
+            && self.registrations.get().is_none_or(|all| all.is_empty() && !self.is_leaked())
+    }
+
+    /// Whether it is memory of the process's allocator, which this buffer frees.
+    pub(crate) fn is_of_process(&self) -> bool {
+        self.memory.owned_vector().is_some()
+    }
+
     /// A copy, if a backend keeps this memory forever, else `None`; `Some(None)` if there is no
     /// memory for the copy. Meanwhile only the remaining work of a dead device may write the
     /// memory. `T` is the element type.

@@ -276,6 +276,31 @@ impl Storage {
         state.set_host_location(location);
     }
 
+    /// Makes the host memory the copy of the device at `location`, which has no memory, at this
+    /// address there. All that was of the host's location is of the device's.
+    pub(crate) fn share_host(&self, state: &mut ArrayState, location: Location, address: Address) {
+        state.device_copy_mut(location).set_address(Some(address));
+        state.move_host(location);
+        self.publish(state);
+    }
+
+    /// Ends [`share_host`](Self::share_host). Returns the device and the address, which the caller
+    /// frees. `None` if the array does not share its host memory. No work uses it.
+    pub(crate) fn unshare_host(&self, state: &mut ArrayState) -> Option<(Device, Address)> {
+        let location = state.host_location();
+        if !state.is_host_shared() {
+            return None;
+        }
+        let copy = state.device_copy_mut(location);
+        let address = copy.address()?;
+        copy.set_address(None);
+        let device = copy.device.clone();
+        state.move_host(Location::HOST);
+        self.published.forget_readers();
+        self.publish(state);
+        Some((device, address))
+    }
+
     /// Zeroed memory on the host for a copy of the array. `None` if there is not enough memory.
     pub(crate) fn new_host_memory(&self) -> Option<HostBuffer> {
         usize::try_from(self.memory_order.elements()).ok().and_then(self.element.make_host)

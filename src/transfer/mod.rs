@@ -49,6 +49,7 @@ pub(crate) use memory::evict::release_pages_on;
 pub(crate) use memory::mapped::{
     advise, allocate_managed, allocate_mapped, map_lent, prefetch_managed,
 };
+pub(crate) use memory::one_memory::unshare_host;
 pub(crate) use memory::page_lock::{allocate_pinned, end_loan, expect_outside_kernels, page_lock};
 #[cfg(feature = "cuda")]
 pub(crate) use memory::release::take_memory;

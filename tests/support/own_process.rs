@@ -107,6 +107,16 @@ pub fn has_run_with(test: &str, variables: &[(&str, &str)]) -> bool {
     true
 }
 
+/// Runs tests of this program in another process, in which all of them pass.
+pub fn run_tests(arguments: &[&str], configure: impl FnOnce(&mut Command)) -> Output {
+    let mut command = Command::new(std::env::current_exe().expect("a path"));
+    configure(command.args(arguments));
+    let output = command.output().expect("it runs");
+    let [out, errors] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+    assert!(output.status.success() && out.contains("passed"), "{out}\n{errors}");
+    output
+}
+
 /// Runs one test of this program in another process, with these environment variables. A process
 /// that hangs is killed.
 #[must_use]

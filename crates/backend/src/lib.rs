@@ -144,6 +144,8 @@ pub struct DeviceProperties {
     /// The unit in which memory is committed to reserved addresses ([`Backend::reserve`]), in
     /// bytes; `None` if the device has no such memory.
     pub page_bytes: Option<u64>,
+    /// Whether arrays use host memory in its place on the device ([`Backend::share`]).
+    pub reaches_host_memory: bool,
     /// Whether a copy may be cheaper if it also reads what lies between its parts
     /// ([`CopyWork::may_read_between`]).
     pub reads_between_parts: bool,
@@ -274,6 +276,13 @@ pub trait Backend: SourceDevice {
         start: *mut u8,
         len_bytes: usize,
     ) -> Result<(Address, Box<dyn PinnedRegistration>), BackendError>;
+    /// Gives ordinary host memory, of at least one byte, an address on this device, until a stream
+    /// frees it. It does not count as in use. Makes no driver call. Called only if the device
+    /// `reaches_host_memory`.
+    fn share(&self, memory: Arc<dyn HostMemory>) -> Result<Address, BackendError>;
+    /// Takes the address back at once: no work uses it, and none is queued that does. Returns
+    /// `false` if the memory stays in use, because the device died or belongs to a parent process.
+    fn unshare(&self, address: Address) -> bool;
     /// Tells the driver at once how managed memory will be used, or that it will not be any more.
     fn advise(
         &self,

@@ -83,14 +83,19 @@ impl PinnedRegistration for Registration {
 impl Drop for Registration {
     fn drop(&mut self) {
         let Self::Mapped { device, address } = self else { return };
-        // A forked child has a copy of the list of addresses, which another thread may have locked.
-        if !device.is_usable() {
-            return;
-        }
-        device.memory.unmap(*address);
-        if let Some(instruments) = &device.instruments {
-            instruments.tracker.forget_block(device.ordinal, *address);
-        }
+        unmap(device, *address);
+    }
+}
+
+/// Removes the address of host memory.
+fn unmap(device: &DeviceCore, address: Address) {
+    // A forked child has a copy of the list of addresses, which another thread may have locked.
+    if !device.is_usable() {
+        return;
+    }
+    device.memory.unmap(address);
+    if let Some(instruments) = &device.instruments {
+        instruments.tracker.forget_block(device.ordinal, address);
     }
 }
 
@@ -315,6 +320,20 @@ impl Backend for EmbeddedDevice {
             let registration = Registration::Mapped { device: Arc::clone(&self.core), address };
             Ok((address, Box::new(registration) as Box<dyn PinnedRegistration>))
         })
+    }
+
+    fn share(&self, memory: Arc<dyn HostMemory>) -> Result<Address, BackendError> {
+        self.core.check_usable("share")?;
+        let (start, len_bytes) = (memory.base(), memory.len_bytes());
+        let address = self.core.memory.share(memory);
+        let address = address.ok_or_else(|| out_of_host_memory(len_bytes))?;
+        self.track_mapped(address, len_bytes, start);
+        Ok(address)
+    }
+
+    fn unshare(&self, address: Address) -> bool {
+        unmap(&self.core, address);
+        self.core.is_usable()
     }
 
     fn advise(

@@ -79,6 +79,7 @@ impl EmbeddedDevice {
                 chunk_bytes_max: u64::MAX,
                 chunks_in_flight_max: CHUNKS_IN_FLIGHT_MAX,
                 page_bytes: Some(PAGE_BYTES),
+                reaches_host_memory: wishes.reaches_host_memory,
                 reads_between_parts: false,
                 runs_by_itself: true,
                 knows_left_out: wishes.sanitizes,
@@ -102,6 +103,7 @@ impl EmbeddedDevice {
         let wishes = Wishes {
             sanitizes: emulation.sanitizes || asked.sanitizes,
             prefers_cuda: emulation.prefers_cuda || asked.prefers_cuda,
+            ..asked
         };
         let findings = wishes.sanitizes.then(|| Arc::clone(&instruments.log.findings));
         let poison = emulation.is_poisoning.then_some(POISON);
@@ -123,6 +125,7 @@ impl EmbeddedDevice {
             chunk_bytes_max: emulation.chunk_bytes_max,
             chunks_in_flight_max: CHUNKS_IN_FLIGHT_MAX,
             page_bytes,
+            reaches_host_memory: asked.reaches_host_memory,
             reads_between_parts: false,
             runs_by_itself: simulation.is_none(),
             knows_left_out: wishes.sanitizes,
@@ -157,6 +160,9 @@ struct Wishes {
     sanitizes: bool,
     /// Which of a kernel's bodies runs, as `Emulation::prefer_cuda` says.
     prefers_cuda: bool,
+    /// Whether arrays use host memory in its place. Off if nothing is asked: embedded devices show
+    /// what a GPU with memory of its own copies.
+    reaches_host_memory: bool,
 }
 
 impl Wishes {
@@ -172,7 +178,8 @@ impl Wishes {
         };
         let prefers_cuda = environment::read(KERNELS_VARIABLE, "cuda or host", parse)?;
         let sanitizes = environment::switch(SANITIZE_VARIABLE)?;
-        Ok(Self { sanitizes, prefers_cuda: prefers_cuda.unwrap_or(false) })
+        let reaches_host_memory = environment::switch(environment::COHERENT_VARIABLE)?;
+        Ok(Self { sanitizes, prefers_cuda: prefers_cuda.unwrap_or(false), reaches_host_memory })
     }
 
     /// Which of a kernel's bodies a device runs: CUDA C if that is checked.

@@ -77,6 +77,7 @@ impl Backend for GpuDevice {
             chunk_bytes_max: settings.chunk_bytes_max,
             chunks_in_flight_max: settings.chunks_in_flight_max,
             page_bytes: self.core().memory().page_bytes(),
+            reaches_host_memory: self.core().reaches_host_memory(),
             reads_between_parts: true,
             runs_by_itself: true,
             knows_left_out: false,
@@ -280,6 +281,20 @@ impl Backend for GpuDevice {
         context.make_current()?;
         let address = context.record_death(device_address(context.driver(), start))?;
         Ok((address, Box::new(registration)))
+    }
+
+    fn share(&self, memory: Arc<dyn HostMemory>) -> Result<Address, BackendError> {
+        let address = Address(memory.base().expose_provenance() as u64);
+        self.core().memory().insert_mapped(address, memory);
+        Ok(address)
+    }
+
+    fn unshare(&self, address: Address) -> bool {
+        let is_alive = self.core().context().make_current().is_ok();
+        if is_alive {
+            drop(self.core().memory().take_mapped(address));
+        }
+        is_alive
     }
 
     fn advise(

@@ -35,16 +35,18 @@ pub(crate) struct GpuDeviceState {
     pinned: ByteCount,
     programs: Programs,
     pitch_bytes_max: u64,
+    reaches_host_memory: bool,
     /// By ordinal, whether this device has access to another's memory. The first thread that asks
     /// enables it, while others wait.
     peers: BackendLock<HashMap<usize, Arc<OnceLock<bool>>>>,
 }
 
 impl GpuDevice {
-    /// A GPU by its context.
+    /// A GPU by its context. `coherent` is what the environment says of arrays in host memory.
     pub(super) fn open(
         context: Context,
         staging_settings: StagingSettings,
+        coherent: Option<bool>,
     ) -> Result<Arc<Self>, BackendError> {
         let context = Arc::new(context);
         let pitch_max = context.attribute(DeviceAttribute::PitchBytesMax)?;
@@ -57,6 +59,7 @@ impl GpuDevice {
             pinned: ByteCount::default(),
             programs: Programs::default(),
             pitch_bytes_max: u64::from(pitch_max.unsigned_abs()),
+            reaches_host_memory: reaches_host_memory(&context, coherent),
             peers: BackendLock::default(),
             context,
         };
@@ -119,6 +122,10 @@ impl GpuDeviceState {
         self.pitch_bytes_max
     }
 
+    pub(super) fn reaches_host_memory(&self) -> bool {
+        self.reaches_host_memory
+    }
+
     /// The place of another GPU, for a copy from that GPU; `None` if it is this GPU. The first such
     /// copy tries to enable peer access; without it the driver copies through the host.
     pub(super) fn place_of_peer(&self, peer: &Self) -> Option<Place> {
@@ -163,6 +170,19 @@ impl GpuDeviceState {
         driver.enable_peer_access(peer.context.place())?;
         peer.memory.share_with(self.context.ordinal())
     }
+}
+
+/// Whether arrays use ordinary host memory in its place: where the GPU finds it by the host's page
+/// tables, unless the environment says otherwise. If it asks for it, also where the driver moves
+/// pages that the GPU misses. Old drivers do not know the attributes.
+fn reaches_host_memory(context: &Context, coherent: Option<bool>) -> bool {
+    let has = |attribute| context.attribute(attribute).is_ok_and(|value| value != 0);
+    let is_enough = match coherent {
+        Some(false) => return false,
+        Some(true) => true,
+        None => has(DeviceAttribute::HostPageTables),
+    };
+    is_enough && has(DeviceAttribute::PageableMemoryAccess)
 }
 
 impl fmt::Debug for GpuDeviceState {

@@ -64,7 +64,7 @@ use driver::Installation;
 use memory::staging_settings::StagingSettings;
 pub use stream::GpuStreamHandle;
 
-use resident_backend::{DeviceKind, host_copy};
+use resident_backend::{DeviceKind, environment, host_copy};
 
 /// The driver for GPUs of a kind. The error says that this build has none.
 fn installation(kind: DeviceKind) -> Result<&'static Installation, String> {
@@ -94,9 +94,10 @@ pub fn open(kind: DeviceKind, ordinal: usize) -> Result<Arc<GpuDevice>, String> 
     driver.expect_version()?;
     let staging_settings = StagingSettings::read()?;
     let _costs = Costs::read()?;
+    let coherent = environment::choice(environment::COHERENT_VARIABLE)?;
     let _copy_threads = host_copy::threads_asked()?;
     let device = Context::open(driver, ordinal)
-        .and_then(|context| GpuDevice::open(context, staging_settings))
+        .and_then(|context| GpuDevice::open(context, staging_settings, coherent))
         .map_err(|error| format!("the GPU exists, but does not open: {error}"))?;
     promises::check_if_asked(&device)?;
     Ok(device)

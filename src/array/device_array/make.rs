@@ -10,6 +10,7 @@ use crate::audit::{self, Implicit};
 use crate::device::{Device, Stream, call_error};
 use crate::element::Element;
 use crate::error::{AtCall, Error, Result};
+use crate::transfer;
 use resident_backend::call_site::{CallSite, call_site};
 use resident_core::Access;
 
@@ -254,6 +255,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         // What the caller gives away must not be lost because a copy is denied.
         let _allowed = audit::allow(Implicit::ALL);
         let made = DeviceArray::over(self, &stream);
+        made.array.leave_host_memory(site)?;
         made.array.bring_all_to(&stream, site)?;
         drop(made.part().gpu_mut_on(Access::ReadWrite, &stream, site)?);
         made.array.release_other_copies(device, site)?;
@@ -262,6 +264,17 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
 }
 
 impl<T: Element, D: Dimension> SmartArray<T, D> {
+    /// If a device uses the host memory in its place, ends that. The caller has made the array an
+    /// explicit one, so that its next use allocates device memory.
+    pub(in crate::array) fn leave_host_memory(&self, site: CallSite) -> Result<()> {
+        let part = self.part();
+        if part.storage.lock().is_host_shared() {
+            drop(part.host_mut(Access::ReadWrite, site)?);
+            transfer::unshare_host(part.storage);
+        }
+        Ok(())
+    }
+
     /// Copies what is stale on `stream`'s device, and waits until it has arrived. The contents stay
     /// valid where they were, so a copy that fails late is made again.
     fn bring_all_to(&self, stream: &Stream, site: CallSite) -> Result<()> {

@@ -234,6 +234,36 @@ impl ArrayState {
         self.host_location = location;
     }
 
+    /// Gives the host memory another location, at which nothing is valid and nothing is in use.
+    pub(in crate::storage) fn move_host(&mut self, to: Location) {
+        let from = std::mem::replace(&mut self.host_location, to);
+        self.coherence.move_location(from, to);
+        if !self.uses(from).is_empty() {
+            let uses = std::mem::take(self.uses_mut(from));
+            *self.uses_mut(to) = uses;
+        }
+        self.move_stale_sites(from, to);
+        self.note_use_begun();
+    }
+
+    /// Whether the device at `location`, which reaches ordinary host memory, may use the array's
+    /// in its place from now on: if it is not the place of another device's, none of it is memory
+    /// that is pinned, lent, or only read, and no access is between acquire and mark.
+    pub(crate) fn may_share_host(&self, location: Location) -> bool {
+        let copy = self.device_copy(location);
+        !self.is_host_mapped()
+            && !self.is_explicit
+            && !self.has_pins()
+            && copy.base().is_none()
+            && copy.uses.is_empty()
+            && self.host.as_ref().is_none_or(|host| host.may_be_shared())
+    }
+
+    /// Whether a device uses ordinary host memory in its place.
+    pub(crate) fn is_host_shared(&self) -> bool {
+        self.is_host_mapped() && self.host.as_ref().is_some_and(|host| host.is_of_process())
+    }
+
     /// Whether a device accesses the host memory itself.
     #[inline]
     pub(crate) fn is_host_mapped(&self) -> bool {

@@ -119,6 +119,18 @@ impl ArrayState {
         logs.filter(|(known, _)| *known == location).for_each(|(_, log)| log.record_all(site));
     }
 
+    /// Makes the records of one location those of another.
+    pub(super) fn move_stale_sites(&mut self, from: Location, to: Location) {
+        let site = self.stale_site(from);
+        match to {
+            Location::HOST => self.host_stale_site = site,
+            device => self.device_copy_mut(device).stale_site = site,
+        }
+        self.forget_stale_log(to);
+        let logs = self.cold.iter_mut().flat_map(|cold| &mut cold.stale_logs);
+        logs.filter(|(known, _)| *known == from).for_each(|(known, _)| *known = to);
+    }
+
     /// Forgets the log of a location that another device gets.
     pub(super) fn forget_stale_log(&mut self, location: Location) {
         if let Some(cold) = &mut self.cold {

@@ -75,6 +75,12 @@ impl<'r, 's> Missing<'r, 's> {
         let request = self.request;
         loop {
             let (mut state, location) = self.lock()?;
+            if matches!(self.destination, Destination::Device(_))
+                && !request.share_host_if_reached(&mut state, location)?
+            {
+                request.wait_for_claim(state)?;
+                continue;
+            }
             match self.next_step(&mut state, location)? {
                 Step::Nothing => return Ok((state, location)),
                 Step::EndOfClaim => request.wait_for_claim(state)?,

@@ -61,7 +61,7 @@ impl<'a> LinkCosts<'a> {
 impl CopyCosts for LinkCosts<'_> {
     fn cost(&self, from: Location) -> u32 {
         let Some(destination) = self.destination else { return u32::from(from != Location::HOST) };
-        if from == Location::HOST {
+        if from == Location::HOST || from == self.state.host_location() {
             return 2;
         }
         if can_access(destination, &self.state.device_copy(from).device) { 1 } else { 3 }

@@ -5,6 +5,7 @@ pub(super) mod evict;
 mod in_use;
 mod limit;
 pub(super) mod mapped;
+pub(super) mod one_memory;
 pub(super) mod page_lock;
 pub(super) mod poison;
 pub(super) mod release;

@@ -48,7 +48,9 @@ impl HostCopy {
         regions: &Regions,
         memory: &dyn HostMemory,
     ) -> Step {
-        let version = state.host_version();
+        // Work writes mapped memory without a version of its own.
+        let of_work = if state.is_host_mapped() { state.changes() } else { 0 };
+        let version = state.host_version() + of_work;
         if *regions != self.regions || version != self.version || self.starts == 0 {
             let left = split_copies(request.same_offsets(regions), CHUNK_BYTES_MAX);
             let left = left.into_iter().rev().collect();

@@ -224,7 +224,12 @@ impl Turn<'_> {
             let mut regions = parts.regions.iter();
             regions.any(|region| has_open_writer(state, parts.location, Some(region)))
         };
-        if may_have_guards && (stored.iter().any(is_written) || state.is_host_writing(on_host)) {
+        let host = state.host_location();
+        let is_open = |region: &Region| has_open_writer(state, host, Some(region));
+        let is_host_written = || {
+            state.is_host_writing(on_host) || state.is_host_mapped() && on_host.iter().any(is_open)
+        };
+        if may_have_guards && (stored.iter().any(is_written) || is_host_written()) {
             return Some(Taken::BehindGuard);
         }
         if on_host.is_empty() {
@@ -234,7 +239,8 @@ impl Turn<'_> {
             return Some(Taken::Over);
         }
         let selection = Selection::Boxes(on_host.clone());
-        let writers = request.of(&selection).conflicts(state, Location::HOST, Access::Read);
+        let mut writers = request.of(&selection).conflicts(state, host, Access::Read);
+        writers.retain(|mark| mark.end != UseEnd::OPEN);
         if let Some((stream, position)) = ends_of(state, &writers).pop() {
             return Some(Taken::BehindWork(stream, position));
         }
@@ -297,12 +303,13 @@ fn find(request: &Request<'_>, state: &mut ArrayState) -> Result<Option<Found>> 
     state.reconcile(memory_order);
     let now: &ArrayState = state;
     let reads_host = |content| is_behind_guard_on_device(now, content);
-    let newest = Newest::find(request, now, Location::HOST, reads_host);
+    let host = now.host_location();
+    let newest = Newest::find(request, now, host, reads_host);
     match newest.undefined {
         None => {}
         Some(Undefined::Never) => return Ok(None),
         // The plan names the failure that took them.
-        Some(Undefined::Lost(_)) => return request.plan(state, Location::HOST).map(|_| None),
+        Some(Undefined::Lost(_)) => return request.plan(state, host).map(|_| None),
     }
     let mut found = Found { stored: SmallVec::new(), on_host: Regions::new(), constants: vec![] };
     for (source, region) in newest.parts {

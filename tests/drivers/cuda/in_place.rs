@@ -186,3 +186,72 @@ fn overlapping_loans_are_refused_or_shared() {
     let unregistered = unsafe { sys::cuMemHostUnregister(start.cast()) };
     assert_eq!(unregistered, CUresult::CUDA_SUCCESS, "only the other library unregisters it");
 }
+
+/// The calls that allocate or pin memory, or copy.
+fn memory_calls() -> Vec<String> {
+    let calls = driver::take_calls().into_iter().map(|call| call.name);
+    let kinds = ["cuMemAlloc", "cuMemHost", "cuMemcpy"];
+    calls.filter(|name| kinds.iter().any(|kind| name.starts_with(kind))).collect()
+}
+
+/// A device that reaches the host's memory uses that of ordinary arrays, at its address.
+#[test]
+fn ordinary_memory_is_the_devices_where_the_driver_says_so() {
+    own_process!();
+    let devices = devices(Settings::new().reaches_pageable());
+    let stream = devices[0].stream();
+    let contents: Array1<u32> = (0..3000).collect();
+    let start = contents.as_ptr();
+    let mut array = SmartArray::from(contents);
+    assert_eq!(array.gpu_mut_on(&stream).expect("a guard").address(), start.addr() as u64);
+    array.fill_on(&stream, 5).expect("it is queued");
+    assert_eq!(array.host().expect("it is here").sum(), 15_000);
+    array.host_mut().expect("it is here")[0] = 6;
+    assert_eq!(memory_calls(), Vec::<String>::new());
+    drop(array.gpu_on(&devices[1].stream()).expect("a copy"));
+    assert_eq!((array.traffic().to_device.bytes, devices[0].memory().in_use), (12_000, 0));
+    assert_eq!(array.into_array().expect("it is here").as_ptr(), start);
+    // What becomes cudarc's is memory of the device.
+    let mut array = SmartArray::from(vec![2_u32; 3000]);
+    array.prefetch(&stream).expect("it is there");
+    array.host_mut().expect("it is here")[0] = 3;
+    let slice = array.into_cuda_slice_on(&stream).expect("a slice");
+    memory_calls();
+    let array = SmartArray::from_cuda_slice(slice).expect("an array");
+    assert_eq!(array.residency().host(), Validity::Absent);
+    assert_eq!(array.host().expect("it is copied").sum(), 6001);
+}
+
+#[test]
+fn arrays_have_copies_if_the_environment_says_so() {
+    own_process!([("RESIDENT_COHERENT", "0")]);
+    let devices = devices(Settings::new().reaches_pageable());
+    let array = SmartArray::from(vec![1_u8; 3000]);
+    array.prefetch(&devices[0].stream()).expect("it is queued");
+    assert_eq!(array.traffic().to_device.bytes, 3000);
+}
+
+#[test]
+fn what_a_device_cannot_reach_is_copied_whatever_is_asked() {
+    own_process!([("RESIDENT_COHERENT", "1")]);
+    let devices = devices(Settings::new());
+    let array = SmartArray::from(vec![1_u8; 3000]);
+    array.prefetch(&devices[0].stream()).expect("it is queued");
+    assert_eq!(array.traffic().to_device.bytes, 3000);
+}
+
+/// A device that died may still use the memory, so the contents leave it as a copy.
+#[test]
+fn memory_of_a_device_that_died_leaves_as_a_copy() {
+    own_process!();
+    let devices = devices(Settings::new().reaches_pageable());
+    let contents: Array1<u32> = (0..3000).collect();
+    let start = contents.as_ptr();
+    let array = SmartArray::from(contents);
+    array.prefetch(&devices[0].stream()).expect("it is there");
+    const ILLEGAL_ADDRESS: u32 = 700;
+    driver::fail_nth("cuEventRecord", 1, ILLEGAL_ADDRESS);
+    assert!(devices[0].stream().record().is_err(), "the device died");
+    let taken = array.into_array().expect("no work used it");
+    assert!(taken.as_ptr() != start && taken[7] == 7);
+}

@@ -7,11 +7,16 @@ use std::process::Output;
 
 use resident_stand_in_hip::Settings;
 
-use crate::faces::{is_poorer, run_packed, run_poorer, run_tests};
+use crate::faces::{
+    is_poorer, reaches_pageable, run_on_one_memory, run_packed, run_poorer, run_tests,
+};
 use crate::suite;
 
 pub(crate) fn settings() -> Settings {
     let rich = Settings::new().devices(2).page_bytes(4096);
+    if reaches_pageable() {
+        return rich.reaches_pageable();
+    }
     if !is_poorer() {
         return rich;
     }
@@ -24,7 +29,15 @@ suite::conformance!(crate::faces::hip::rig::run);
 /// functions behind work. Without peer access, copies go by way of the host: see the suite `hip`.
 #[test]
 fn on_a_poorer_machine() {
-    run_poorer(&["hip::", "--skip", "on_a_poorer_machine", "--skip", "on_a_runtime"]);
+    let others = ["on_a_poorer_machine", "on_a_runtime", "on_one_memory"];
+    let skips = others.into_iter().flat_map(|other| ["--skip", other]);
+    run_poorer(&std::iter::once("hip::").chain(skips).collect::<Vec<_>>());
+}
+
+/// Runs the suite again on devices that reach the host's memory.
+#[test]
+fn on_one_memory() {
+    run_on_one_memory(&["hip::", "--skip", "on_a_runtime"]);
 }
 
 #[test]

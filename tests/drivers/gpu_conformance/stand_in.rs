@@ -1,13 +1,16 @@
 //! The conformance suite on the CUDA backend, over the stand-in driver. Its kernels need a C++
 //! compiler.
 use crate::faces::cuda::rig::run;
-use crate::faces::{is_poorer, run_packed, run_poorer};
+use crate::faces::{is_poorer, reaches_pageable, run_on_one_memory, run_packed, run_poorer};
 use crate::suite;
 use crate::suite::prelude::*;
 use resident_stand_in::{self as driver, Settings};
 
 pub(crate) fn settings() -> Settings {
     let rich = Settings::new().devices(2).page_bytes(4096);
+    if reaches_pageable() {
+        return rich.reaches_pageable();
+    }
     if !is_poorer() {
         return rich;
     }
@@ -223,7 +226,15 @@ fn dropped_streams_are_destroyed_without_a_wait() {
 /// driver.
 #[test]
 fn on_a_poorer_machine() {
-    run_poorer(&["stand_in::", "--skip", "on_a_poorer_machine"]);
+    run_poorer(&["stand_in::", "--skip", "on_a_poorer_machine", "--skip", "on_one_memory"]);
+}
+
+/// Runs the suite again on devices that reach the host's memory.
+#[test]
+fn on_one_memory() {
+    let counting = ["gaps_are", "a_snapshot_joins", "at_a_limit", "many_small_boxes"];
+    let skips = counting.into_iter().flat_map(|counting| ["--skip", counting]);
+    run_on_one_memory(&std::iter::once("stand_in::").chain(skips).collect::<Vec<_>>());
 }
 
 #[test]

@@ -32,6 +32,7 @@ mod memory_for_parts;
 mod mistakes;
 mod numba_defects;
 mod numba_device_array_defects;
+mod one_memory;
 mod order;
 mod owners;
 mod peer_hazards;

@@ -1,7 +1,7 @@
 //! The conformance suite on the embedded device.
 
-use crate::suite;
 use crate::suite::lab::{self, Rig, Test};
+use crate::suite::{self, one_memory};
 use resident::{Device, Emulation};
 
 struct Embedded;
@@ -21,3 +21,11 @@ fn run(_name: &str, test: Test) {
 }
 
 suite::conformance!(crate::embedded::run);
+
+/// Runs the suite again on devices that reach the host's memory.
+#[test]
+fn on_one_memory() {
+    support::own_process::run_tests(&one_memory::arguments(&["embedded::"]), |command| {
+        command.env("RESIDENT_COHERENT", "1");
+    });
+}

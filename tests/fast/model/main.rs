@@ -2,7 +2,8 @@
 
 mod programs;
 
-use programs::{run, run_full};
+use programs::{run, run_full, run_made};
+use resident_programs::arrays::Program;
 use resident_programs::arrays::lab::Lab;
 
 #[test]
@@ -34,4 +35,12 @@ fn programs_on_full_devices_with_workers_do_what_the_reference_says() {
 fn programs_over_large_elements_on_full_devices_do_what_the_reference_says() {
     run_full(&Lab::SEEDED, 30, true, false);
     run_full(&Lab::WORKERS, 10, true, false);
+}
+
+/// On devices that reach the host's memory; where it is, is not compared.
+#[test]
+fn programs_on_one_memory_do_what_the_reference_says() {
+    support::own_process!([("RESIDENT_COHERENT", "1")]);
+    run_made(&Lab::SEEDED, 100, Program::with_faults);
+    run_made(&Lab::WORKERS, 50, Program::without_faults);
 }

@@ -24,34 +24,38 @@ fn operation() -> impl Strategy<Value = [u8; Operation::BYTES_MAX]> {
     })
 }
 
-/// The bytes of a world and of operations.
-type Bytes = ([u8; 24], Vec<[u8; Operation::BYTES_MAX]>);
-
-fn bytes() -> impl Strategy<Value = Bytes> {
-    (any::<[u8; 24]>(), vec(operation(), 1..100))
+/// A program that is made of the bytes of its world, which end with those of its faults, and of its
+/// operations.
+fn programs(
+    make: impl Fn(&[u8], &[[u8; Operation::BYTES_MAX]]) -> Program,
+) -> impl Strategy<Value = Program> {
+    (any::<[u8; 32]>(), vec(operation(), 1..100))
+        .prop_map(move |(world, operations)| make(&world, &operations))
 }
 
 /// Runs this number of programs, unless `RESIDENT_MODEL_CASES` sets another number.
 pub(crate) fn run(lab: &Lab, default: u32) {
-    let made = |(world, operations): Bytes| Program::counted(&world, &operations);
-    run_all(lab, default, bytes().prop_map(made));
+    run_made(lab, default, Program::counted);
 }
 
 /// As [`run`], on full devices.
 #[allow(dead_code, reason = "the models of GPUs have no code for all operations")]
 pub(crate) fn run_full(lab: &Lab, default: u32, large: bool, is_faulty: bool) {
-    let made =
-        move |(world, operations): Bytes| Program::full(&world, &operations, large, is_faulty);
-    run_all(lab, default, bytes().prop_map(made));
+    run_made(lab, default, |world, operations| Program::full(world, operations, large, is_faulty));
 }
 
-fn run_all(lab: &Lab, default: u32, programs: impl Strategy<Value = Program>) {
+/// As [`run`], of programs that are made so.
+pub(crate) fn run_made(
+    lab: &Lab,
+    default: u32,
+    make: impl Fn(&[u8], &[[u8; Operation::BYTES_MAX]]) -> Program,
+) {
     let given = std::env::var("RESIDENT_MODEL_CASES").ok();
     let cases =
         given.map_or(default, |cases| cases.parse().expect("RESIDENT_MODEL_CASES is a number"));
     // A failing program is printed in full, so failures need not be saved in a file.
     let config = Config { cases, failure_persistence: None, ..Config::default() };
-    let outcome = TestRunner::new(config).run(&programs, |program| {
+    let outcome = TestRunner::new(config).run(&programs(make), |program| {
         program.run(lab);
         Ok(())
     });

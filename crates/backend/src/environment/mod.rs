@@ -54,14 +54,23 @@ pub fn read<T>(
 
 /// Whether a variable is switched on.
 pub fn switch(variable: &str) -> Result<bool, String> {
+    choice(variable).map(|is_on| is_on.unwrap_or(false))
+}
+
+/// Whether a variable is switched on or off, if it is set.
+pub fn choice(variable: &str) -> Result<Option<bool>, String> {
     let parse = |text: &str| match text {
         "1" | "true" | "yes" | "on" => Some(true),
         "0" | "false" | "no" | "off" => Some(false),
         _ => None,
     };
-    let is_on = read(variable, "1, true, yes or on, or else 0, false, no or off", parse)?;
-    Ok(is_on.unwrap_or(false))
+    read(variable, "1, true, yes or on, or else 0, false, no or off", parse)
 }
+
+/// The environment variable that says whether arrays need no second copy on devices that reach the
+/// host's memory: a switch. If it is not set, they need none where the driver says that the device
+/// reaches it coherently, by the host's page tables.
+pub const COHERENT_VARIABLE: &str = "RESIDENT_COHERENT";
 
 /// A number in a range.
 pub fn number<T>(variable: &str, range: RangeInclusive<T>) -> Result<Option<T>, String>

@@ -77,6 +77,21 @@ impl Content {
         }
     }
 
+    /// The content after the memory of one location has become that of another, which had none.
+    #[must_use]
+    pub(super) fn after_move(self, from: Location, to: Location) -> Self {
+        let moved = |locations: LocationSet| {
+            if locations.contains(from) { locations.without(from).with(to) } else { locations }
+        };
+        match self {
+            Self::Undefined(_) => self,
+            Self::Constant { value, filled } => Self::Constant { value, filled: moved(filled) },
+            Self::Stored(holders) => {
+                Holders::from_locations(moved(holders.locations())).map_or(self, Self::Stored)
+            }
+        }
+    }
+
     /// The content after the copy at `location` became unusable: lost if it was the only copy.
     #[must_use]
     pub(super) fn after_invalidation(self, location: Location, loss: LossId) -> Self {

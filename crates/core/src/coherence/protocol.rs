@@ -141,6 +141,18 @@ impl Coherence {
         }
     }
 
+    /// Records that the memory of one location is that of another from now on, at which nothing was
+    /// valid: what was valid at the first is valid at the second, and nothing at the first.
+    pub fn move_location(&mut self, from: Location, to: Location) {
+        match self {
+            Self::Uniform(content) => *content = content.after_move(from, to),
+            Self::Parts(contents) => {
+                let whole = Region::whole(contents.shape());
+                contents.update(&whole, |content| content.after_move(from, to));
+            }
+        }
+    }
+
     /// Changes the contents in a region, in one step if the array is uniform and the region is the
     /// whole array. Makes no map if nothing changes.
     #[inline]

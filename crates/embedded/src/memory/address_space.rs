@@ -22,8 +22,8 @@ use resident_backend::imports::{AddressRange, InUse, counted_bytes, counted_in_p
 use resident_backend::sync;
 use resident_backend::sync::{BackendGuard, BackendLock};
 use resident_backend::{
-    Address, BackendError, BackendErrorKind, Capacity, CopyBox, Footprint, MappedMemory,
-    MemoryUsage,
+    Address, BackendError, BackendErrorKind, Capacity, CopyBox, Footprint, HostMemory,
+    MappedMemory, MemoryUsage,
 };
 use resident_host_code::Findings;
 
@@ -103,6 +103,8 @@ enum HostAccess {
     Mapped {
         _counted: Box<CountedBytes>,
     },
+    /// The memory is an array's in the host's ordinary memory: it counts nowhere.
+    Shared,
     Managed,
 }
 
@@ -370,6 +372,12 @@ impl AddressSpace {
         Some(self.lock().insert(Arc::new(block), mapped))
     }
 
+    /// Gives host memory an address, until it is freed. `None` if it has no bytes.
+    pub(crate) fn share(&self, memory: Arc<dyn HostMemory>) -> Option<Address> {
+        let block = Arc::new(Block::shared(memory)?);
+        Some(self.lock().insert(block, HostAccess::Shared))
+    }
+
     /// Removes the address of memory of the caller.
     pub(crate) fn unmap(&self, address: Address) {
         let allocation = self.lock().live.remove(&address.0);
@@ -595,7 +603,7 @@ impl AddressSpaceState {
 
     fn insert(&mut self, block: Arc<Block>, host_access: HostAccess) -> Address {
         let counted_bytes = match host_access {
-            HostAccess::Mapped { .. } => 0,
+            HostAccess::Mapped { .. } | HostAccess::Shared => 0,
             HostAccess::None | HostAccess::Managed => block.len_bytes(),
         };
         self.insert_counted(block, counted_bytes, host_access, None)

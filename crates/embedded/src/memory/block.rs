@@ -5,12 +5,13 @@ use std::any::Any;
 use std::fmt;
 use std::ops::Range;
 use std::ptr::NonNull;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::leftovers::Leftovers;
-use resident_backend::ForeignMemory;
 use resident_backend::huge_pages::{self, HUGE_PAGE_BYTES, HUGE_PAGES_BYTES_MIN};
 use resident_backend::reserved_memory::ReservedMemory;
+use resident_backend::{ForeignMemory, HostMemory};
 
 /// Every block starts at a multiple of this many bytes; a large one at a huge page.
 pub(crate) const ALIGNMENT_BYTES: usize = 256;
@@ -41,6 +42,8 @@ enum Owner {
     Foreign { _owner: Box<dyn Any + Send + Sync> },
     /// The caller, who lends the memory until the block drops.
     Caller,
+    /// An array, whose host memory it is.
+    Host { _memory: Arc<dyn HostMemory> },
 }
 
 // SAFETY: a block owns its memory, and no part of it is bound to a thread.
@@ -106,6 +109,15 @@ impl Block {
         let (is_new, is_exposed) = (AtomicBool::new(false), AtomicBool::new(true));
         let (owner, leftovers) = (Owner::Caller, Leftovers::default());
         Some(Self { owner, start, len_bytes, is_new, is_exposed, leftovers })
+    }
+
+    /// A block of host memory. `None` if it has no bytes.
+    pub(super) fn shared(memory: Arc<dyn HostMemory>) -> Option<Self> {
+        // SAFETY: the bytes are initialised, and stay allocated while the block has the handle
+        // (contract of `HostMemory`).
+        let mut block = unsafe { Self::lent(memory.base(), memory.len_bytes()) }?;
+        block.owner = Owner::Host { _memory: memory };
+        Some(block)
     }
 
     /// Whether the memory belongs to other code, so that it must not be used once it is freed.
@@ -208,7 +220,7 @@ impl Drop for Block {
             }
             // The owner is dropped next, and frees the memory.
             Owner::Foreign { .. } | Owner::Reserved(_) => {}
-            Owner::Caller => {}
+            Owner::Caller | Owner::Host { .. } => {}
         }
     }
 }

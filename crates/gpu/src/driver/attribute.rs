@@ -35,8 +35,10 @@ attributes! {
     PciBus = 33, 67;
     PciDevice = 34, 68;
     PciDomain = 50, 69;
+    PageableMemoryAccess = 88, 65;
     ConcurrentManagedAccess = 89, 9;
     SharedBytesPerBlockOptIn = 97, 75;
+    HostPageTables = 100, 66;
     AddressManagement = 102, 89;
     MemoryPools = 115, 88;
 }
@@ -89,7 +91,9 @@ mod tests {
             (DeviceAttribute::PciBus, "PciBusId"),
             (DeviceAttribute::PciDevice, "PciDeviceId"),
             (DeviceAttribute::PciDomain, "PciDomainID"),
+            (DeviceAttribute::PageableMemoryAccess, "PageableMemoryAccess"),
             (DeviceAttribute::ConcurrentManagedAccess, "ConcurrentManagedAccess"),
+            (DeviceAttribute::HostPageTables, "PageableMemoryAccessUsesHostPageTables"),
             (DeviceAttribute::SharedBytesPerBlockOptIn, "SharedMemPerBlockOptin"),
             (DeviceAttribute::MemoryPools, "MemoryPoolsSupported"),
             (DeviceAttribute::AddressManagement, "VirtualMemoryManagementSupported"),
@@ -117,6 +121,11 @@ mod tests {
             (DeviceAttribute::PciBus, Of::CU_DEVICE_ATTRIBUTE_PCI_BUS_ID),
             (DeviceAttribute::PciDevice, Of::CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID),
             (DeviceAttribute::PciDomain, Of::CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID),
+            (DeviceAttribute::PageableMemoryAccess, Of::CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS),
+            (
+                DeviceAttribute::HostPageTables,
+                Of::CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES,
+            ),
             (
                 DeviceAttribute::ConcurrentManagedAccess,
                 Of::CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS,

@@ -5,9 +5,9 @@ pub(crate) mod cuda;
 #[cfg(feature = "hip")]
 pub(crate) mod hip;
 
-use std::process::{Command, Output};
-
+use crate::suite::one_memory;
 use support::own_process;
+pub(crate) use support::own_process::run_tests;
 
 /// This variable is set in the process that `run_poorer` starts.
 const POORER: &str = "RESIDENT_TEST_POORER";
@@ -16,14 +16,12 @@ pub(crate) fn is_poorer() -> bool {
     std::env::var_os(POORER).is_some()
 }
 
-/// Runs tests of this program in another process, in which all of them pass.
-pub(crate) fn run_tests(arguments: &[&str], configure: impl FnOnce(&mut Command)) -> Output {
-    let mut command = Command::new(std::env::current_exe().expect("a path"));
-    configure(command.args(arguments));
-    let output = command.output().expect("it runs");
-    let [out, errors] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
-    assert!(output.status.success() && out.contains("passed"), "{out}\n{errors}");
-    output
+/// This variable is set in the process that `run_on_one_memory` starts.
+const REACHES: &str = "RESIDENT_TEST_REACHES";
+
+/// Whether the devices reach the host's pageable memory.
+pub(crate) fn reaches_pageable() -> bool {
+    std::env::var_os(REACHES).is_some()
 }
 
 /// Runs tests on a machine that lacks much. A process has only one simulated machine.
@@ -39,5 +37,12 @@ pub(crate) fn run_packed(face: &str) {
     let names = modules.map(|module| format!("{face}::{module}::"));
     run_tests(&names.each_ref().map(String::as_str), |command| {
         command.env(own_process::VARIABLE, "1").env("RESIDENT_COPY_CALL_BYTES", "0");
+    });
+}
+
+/// Runs tests on a machine whose devices reach the host's pageable memory.
+pub(crate) fn run_on_one_memory(arguments: &[&str]) {
+    run_tests(&one_memory::arguments(arguments), |command| {
+        command.env(own_process::VARIABLE, "1").env(REACHES, "1");
     });
 }

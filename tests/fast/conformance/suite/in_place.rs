@@ -5,13 +5,22 @@ use resident::{Advice, MemoryLocation};
 
 use super::host_memory::ends_after_the_work_in_flight;
 use super::prelude::*;
-use super::uses::{Home, KINDS, Kind, run_programs};
+use super::uses::{Home, KINDS, Kind, reaches_host_memory, run_programs, used_once};
 
-/// Coherent arrays in each kind of memory that the host and the current device access.
+/// Coherent arrays in mapped and in managed memory, which the host and the current device access.
 fn both_kinds(contents: &Array1<u32>) -> Result<[SmartArray<u32, Ix1>; 2]> {
     let mapped = MappedArray::from_array(contents.view())?;
     let managed = ManagedArray::from_array(contents.view())?;
     Ok([SmartArray::from(mapped), SmartArray::from(managed)])
+}
+
+/// Coherent arrays in each kind of memory that the host and the current device access.
+fn all_kinds(contents: &Array1<u32>) -> Result<Vec<SmartArray<u32, Ix1>>> {
+    let mut all = Vec::from(both_kinds(contents)?);
+    if reaches_host_memory()? {
+        all.push(used_once(contents.clone())?);
+    }
+    Ok(all)
 }
 
 pub(crate) fn managed_arrays_are_used_in_place(lab: &Lab) -> Result<()> {
@@ -128,7 +137,7 @@ pub(crate) fn managed_arrays_are_dropped_in_flight(lab: &Lab) -> Result<()> {
 pub(crate) fn host_and_device_are_one_location(lab: &Lab) -> Result<()> {
     let (device, stream) = (lab.device(), lab.stream());
     let _here = device.enter();
-    for mut array in both_kinds(&counting(3000))? {
+    for mut array in all_kinds(&counting(3000))? {
         let (start, address) = (array.host()?.as_ptr(), array.gpu_on(&stream)?.address());
         for _ in 0..3 {
             lab.add(&stream, 1, &mut array)?;
@@ -184,7 +193,7 @@ pub(crate) fn what_is_in_place_is_never_evicted(lab: &Lab) -> Result<()> {
 pub(crate) fn the_host_waits_for_all_uses_in_place(lab: &Lab) -> Result<()> {
     let _here = lab.device().enter();
     let stream = lab.new_stream()?;
-    for mut array in both_kinds(&counting(3000))? {
+    for mut array in all_kinds(&counting(3000))? {
         let gate = Gate::new();
         lab.gated(&stream, &gate, &mut array)?;
         lab.add(&lab.stream(), 4, &mut array)?;
@@ -254,7 +263,11 @@ pub(crate) fn a_mapping_ends_after_the_work_in_flight(lab: &Lab) -> Result<()> {
     ends_after_the_work_in_flight(lab, |array, run| with_mapped(array, |lent| run(lent)))
 }
 
-const IN_PLACE: &[Home] = &[Home::Mapped, Home::Managed, Home::LentMapped];
+/// The kinds of memory that the host and the current device access.
+fn in_place() -> Result<&'static [Home]> {
+    const ALL: &[Home] = &[Home::Mapped, Home::Managed, Home::LentMapped, Home::Ordinary];
+    Ok(&ALL[..if reaches_host_memory()? { 4 } else { 3 }])
+}
 
 /// Without the two that copy between the array and a device array.
 fn kinds() -> &'static [Kind] {
@@ -264,7 +277,7 @@ fn kinds() -> &'static [Kind] {
 pub(crate) fn any_uses_in_place_move_nothing(lab: &Lab) -> Result<()> {
     let _here = lab.device().enter();
     let streams = [lab.stream(), lab.new_stream()?];
-    run_programs(lab, 13, IN_PLACE, kinds(), &streams, |array| {
+    run_programs(lab, 13, in_place()?, kinds(), &streams, |array| {
         assert_eq!(bytes(array.traffic()), [0; 3]);
     })
 }
@@ -275,5 +288,5 @@ pub(crate) fn any_uses_on_several_devices_are_those_of_ndarray(lab: &Lab) -> Res
     let embedded = Device::emulated(Emulation::new());
     let mut streams = vec![lab.stream(), lab.new_stream()?, embedded.stream()];
     streams.extend(lab.pair().map(|[_, other]| other.stream()));
-    run_programs(lab, 14, IN_PLACE, kinds(), &streams, |_| ())
+    run_programs(lab, 14, in_place()?, kinds(), &streams, |_| ())
 }

@@ -16,6 +16,7 @@
 //! - `in_place`: memory that the host and a device both access
 //! - `watching`: states that come down by themselves
 //! - `devices`, `memory`: several devices, and full devices
+//! - `one_memory`: which tests hold of devices that reach the host's memory
 //! - `cuda`: the kernels in CUDA C
 
 #![allow(dead_code, unused_macros, unused_imports, reason = "each test file uses some of it")]
@@ -40,6 +41,7 @@ pub(crate) mod kernels;
 pub(crate) mod lab;
 pub(crate) mod launching;
 pub(crate) mod memory;
+pub(crate) mod one_memory;
 pub(crate) mod parts;
 pub(crate) mod prelude;
 pub(crate) mod streams;

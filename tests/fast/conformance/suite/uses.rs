@@ -173,6 +173,20 @@ pub(crate) enum Home {
     Mapped,
     Managed,
     LentMapped,
+    /// Ordinary memory. On a device that reaches it, that of the device too.
+    Ordinary,
+}
+
+/// An ordinary array that the current device has used.
+pub(crate) fn used_once(contents: Array1<u32>) -> Result<SmartArray<u32, Ix1>> {
+    let array = SmartArray::from(contents);
+    array.prefetch(&Device::current()?.stream())?;
+    Ok(array)
+}
+
+/// Whether the current device reaches ordinary host memory, so that it needs no copy of it.
+pub(crate) fn reaches_host_memory() -> Result<bool> {
+    Ok(bytes(used_once(counting(LEN))?.traffic()) == [0; 3])
 }
 
 type Body<'b> = &'b mut dyn FnMut(&mut SmartViewMut<'_, u32, Ix1>) -> Result<()>;
@@ -187,6 +201,7 @@ impl Home {
             Self::Pinned => PinnedArray::from_array(lent)?.into(),
             Self::Mapped => MappedArray::from_array(lent.view())?.into(),
             Self::Managed => ManagedArray::from_array(lent.view())?.into(),
+            Self::Ordinary => used_once(lent)?,
         };
         body(&mut array.view_mut())?;
         array.into_array()

@@ -80,11 +80,17 @@ impl<T: Value> Machine<T> {
         machine
     }
 
+    /// Whether the program keeps no guard and every promise, and has no device array and no array
+    /// of many axes: if traffic is counted, or kernels are device code.
+    pub(super) fn is_restrained(&self) -> bool {
+        self.ledgers.is_some() || self.lab.code.is_some()
+    }
+
     pub(super) fn perform(&mut self, operation: &Operation) {
-        let is_counted = self.ledgers.is_some();
+        let is_restrained = self.is_restrained();
         match *operation {
             Operation::One { action: Action::Break, .. } | Operation::Explicit { .. }
-                if is_counted => {}
+                if is_restrained => {}
             Operation::One { array, part, lane, value, action } => {
                 self.one(below(array, ARRAYS), &part, lane, self.value(value), action);
             }
@@ -276,14 +282,13 @@ impl<T: Value> Machine<T> {
     fn on_device(&mut self, target: Target, part: &Elements, action: Action) {
         let (stream, place) = (self.stream(target.lane), self.place(target.lane));
         let (lane, Target { array, cells, value, .. }) = (target.lane, target);
-        // Programs of which the traffic is counted keep no guard and every promise.
-        let is_counted = self.ledgers.is_some();
+        let is_restrained = self.is_restrained();
         let mut view = self.arrays[array].slice_mut(part);
         // The sanitizer would report the heap memory of a forgotten guard as leaked.
         let has_heap = part.len() > 4 || cells.is_empty();
         let (outcome, doing, used) = match action {
             Action::GpuMut { forgotten } => {
-                let is_forgotten = forgotten && !has_heap && !is_counted;
+                let is_forgotten = forgotten && !has_heap && !is_restrained;
                 let end = |guard| if is_forgotten { std::mem::forget(guard) } else { drop(guard) };
                 let outcome = view.gpu_mut_on(&stream).map(end);
                 self.references[array].is_guarded |= is_forgotten && outcome.is_ok();
@@ -292,7 +297,7 @@ impl<T: Value> Machine<T> {
             Action::GpuOverwrite { kept } => {
                 let outcome = view.gpu_overwrite_on(&stream).map(drop);
                 let kernels = self.kernels.of(cells.ndim());
-                let stamped = ((kept || is_counted) && outcome.is_ok())
+                let stamped = ((kept || is_restrained) && outcome.is_ok())
                     .then(|| kernels.stamp.launch_on(&stream, grid(), (value, &mut view)));
                 let target = Target { array, cells, lane, value };
                 return self.overwritten(outcome, target, stamped);

@@ -231,8 +231,20 @@ fn made<'a, T: Arbitrary<'a>>(bytes: &'a [u8]) -> T {
 impl Program {
     /// A program in which no call fails, made of bytes: residency and traffic are checked too.
     pub fn counted(world: &[u8], operations: &[[u8; Operation::BYTES_MAX]]) -> Self {
-        let world = World { counted: true, memory: None, faults: [None; 3], ..made(world) };
-        Self::made_of(world, operations)
+        let program = Self::without_faults(world, operations);
+        Self { world: World { counted: true, ..program.world }, ..program }
+    }
+
+    /// A program in which no call fails, made of bytes: only contents and races are checked.
+    pub fn without_faults(world: &[u8], operations: &[[u8; Operation::BYTES_MAX]]) -> Self {
+        let program = Self::with_faults(world, operations);
+        let world = World { memory: None, faults: [None; 3], ..program.world };
+        Self { world, ..program }
+    }
+
+    /// A program made of bytes, in which calls may fail: only contents and races are checked.
+    pub fn with_faults(world: &[u8], operations: &[[u8; Operation::BYTES_MAX]]) -> Self {
+        Self::made_of(World { counted: false, ..made(world) }, operations)
     }
 
     /// A program on devices with room for a few of its arrays, with elements of a few bytes or of

@@ -114,7 +114,7 @@ impl<T: Value> Machine<T> {
 
     /// A new array, and its reference.
     fn made(&self, maker: Maker) -> (Smart<T>, Reference<T>) {
-        let shapes = if self.ledgers.is_some() { EXACT_SHAPES } else { SHAPES.len() };
+        let shapes = if self.is_restrained() { EXACT_SHAPES } else { SHAPES.len() };
         let shape = SHAPES[below(maker.shape, shapes)];
         let value = self.value(maker.value);
         let (mut array, elements): (_, Vec<Option<T>>) = if maker.fields {
@@ -156,7 +156,7 @@ impl<T: Value> Machine<T> {
         let part = self.arrays[array].resolve(part);
         let cells = self.references[array].layout.slice(info(&part)).to_owned();
         // Views of the clone may have one more axis.
-        if self.ledgers.is_some() && (cells.is_empty() || cells.ndim() >= AXES_MAX) {
+        if self.is_restrained() && (cells.is_empty() || cells.ndim() >= AXES_MAX) {
             return;
         }
         let outcome = self.arrays[array].slice(&part).try_clone();

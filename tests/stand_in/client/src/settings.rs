@@ -43,6 +43,7 @@ pub struct Values {
     pub is_concurrent: bool,
     pub registers_read_only: bool,
     pub stages_pageable: bool,
+    pub reaches_pageable: bool,
     pub says_idle: bool,
     pub has_priorities: bool,
     pub has_function_attributes: bool,
@@ -182,6 +183,7 @@ impl<Vendor> Settings<Vendor> {
             is_concurrent: true,
             registers_read_only: true,
             stages_pageable: true,
+            reaches_pageable: false,
             says_idle: true,
             has_priorities: true,
             has_function_attributes: true,
@@ -252,6 +254,13 @@ impl<Vendor> Settings<Vendor> {
     /// registers only the requested bytes, as current drivers do.
     pub fn locks_whole_pages(self) -> Self {
         self.with(|values| values.locks_whole_pages = true)
+    }
+
+    /// Devices that access the host's pageable memory at its own addresses, by the host's page
+    /// tables, as GH200 and MI300A do. A kernel that accesses what no allocation has ends the
+    /// process, as on the host.
+    pub fn reaches_pageable(self) -> Self {
+        self.with(|values| values.reaches_pageable = true)
     }
 
     /// Devices beside which the host must not access managed memory: as on Windows and Jetson

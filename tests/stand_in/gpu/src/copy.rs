@@ -27,6 +27,8 @@ pub struct End {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Place {
     Host(u64),
+    /// Pageable host memory that a device accesses itself.
+    Reached(u64),
     Device(u64),
 }
 
@@ -57,13 +59,15 @@ impl Place {
         if is_host { Self::Host(address) } else { Self::Device(address) }
     }
 
-    /// Classifies an address that the caller declares as a device address. Mapped pinned memory is
-    /// also accepted.
+    /// Classifies an address that the caller declares as a device address. Host memory that devices
+    /// access is also accepted.
     pub fn of_device(address: u64) -> Self {
         let is_known = machine::device_of_address(address)
             .is_some_and(|device| device.ledger().around(address).is_some());
         if !is_known && host::around(address).is_some() {
             Self::Host(address)
+        } else if !is_known && host::is_reached(address) {
+            Self::Reached(address)
         } else {
             Self::Device(address)
         }
@@ -80,6 +84,7 @@ impl Place {
     fn offset(self, len_bytes: u64) -> Self {
         match self {
             Self::Host(address) => Self::Host(address.wrapping_add(len_bytes)),
+            Self::Reached(address) => Self::Reached(address.wrapping_add(len_bytes)),
             Self::Device(address) => Self::Device(address.wrapping_add(len_bytes)),
         }
     }
@@ -168,6 +173,7 @@ impl Resolved {
         let is_late = !settings().stages_pageable;
         match end.place {
             Place::Device(address) => Ok(Self::on_device(end, address)),
+            Place::Reached(address) => Ok(Self::on_host(end, pageable(end, extent, address))),
             Place::Host(address) => match locked(end, extent, address)? {
                 Some(range) => Ok(Self::on_host(end, range)),
                 None if is_late => Ok(Self::on_host(end, pageable(end, extent, address))),
@@ -180,6 +186,7 @@ impl Resolved {
     fn destination(end: End, extent: Extent) -> Outcome<(Self, bool)> {
         Ok(match end.place {
             Place::Device(address) => (Self::on_device(end, address), false),
+            Place::Reached(address) => (Self::on_host(end, pageable(end, extent, address)), false),
             Place::Host(address) => match locked(end, extent, address)? {
                 Some(range) => (Self::on_host(end, range), false),
                 None => {

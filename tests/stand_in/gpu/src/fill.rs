@@ -59,11 +59,10 @@ pub fn submit(
     {
         return Err(Code::INVALID_VALUE);
     }
-    if context.device.ledger().around(address).is_none()
-        && let Some(range) = host::around(address)
-    {
+    if context.device.ledger().around(address).is_none() && host::is_accessible(address) {
         let rows = if is_pitched { rows } else { Rows { pitch_bytes: width_bytes, ..rows } };
-        return submit_mapped(context, stream, address, pattern, rows, &range);
+        let range = host::around(address);
+        return submit_mapped(context, stream, address, pattern, rows, range.as_ref());
     }
     let axes: SmallVec<[(u64, u64); 3]> =
         if is_pitched { smallvec![(height, pitch_bytes)] } else { SmallVec::new() };
@@ -81,18 +80,19 @@ pub fn submit(
     stream.submit(context, fill).map(drop)
 }
 
-/// Queues a fill of mapped host memory: a copy of one row of patterns to each row.
+/// Queues a fill of host memory, mapped (a range) or reached: a copy of one row of patterns to each
+/// row.
 fn submit_mapped(
     context: &Context,
     stream: &Stream,
     address: u64,
     pattern: &[u8],
     Rows { count, height, pitch_bytes }: Rows,
-    range: &Locked,
+    range: Option<&Locked>,
 ) -> Outcome {
     let width_bytes = count * pattern.len() as u64;
     let span_bytes = (height - 1) * pitch_bytes + width_bytes;
-    if !range.holds(address, span_bytes) {
+    if range.is_some_and(|range| !range.holds(address, span_bytes)) {
         return Err(Code::INVALID_VALUE);
     }
     let row = Arc::new(Block::zeroed(width_bytes as usize)?);
@@ -103,7 +103,7 @@ fn submit_mapped(
     let start = std::ptr::with_exposed_provenance_mut(address as usize);
     let source: Arc<dyn HostMemory> = Arc::new(HostRange::of(row, width_bytes as usize));
     let target: Arc<dyn HostMemory> =
-        Arc::new(HostRange::new(start, span_bytes as usize, range.block()));
+        Arc::new(HostRange::new(start, span_bytes as usize, range.and_then(Locked::block)));
     let part = CopyBox {
         run_bytes: width_bytes,
         source_offset_bytes: 0,

@@ -150,6 +150,20 @@ fn protected_range(line: &str) -> Option<Range<u64>> {
     (!permissions[1..].starts_with('w')).then_some(start?..end?)
 }
 
+/// Whether devices access this host memory at its own address: pinned memory, and all memory if
+/// they reach what is pageable.
+pub fn is_accessible(address: u64) -> bool {
+    around(address).is_some() || is_reached(address)
+}
+
+/// Whether it is pageable host memory that devices access.
+pub fn is_reached(address: u64) -> bool {
+    machine::settings().reaches_pageable
+        && address != 0
+        && machine::device_of_address(address).is_none()
+        && around(address).is_none()
+}
+
 /// Unregisters memory of the caller. Only this call ends a registration, whatever happens to the
 /// memory or the context.
 pub fn unregister(start: u64) -> Outcome {

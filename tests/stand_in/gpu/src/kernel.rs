@@ -161,7 +161,7 @@ pub enum Prepared {
         element_bytes: u32,
         extents: Vec<i64>,
     },
-    /// Mapped pinned host memory.
+    /// Mapped pinned host memory, or pageable memory that the device reaches.
     Mapped {
         start: u64,
         len_bytes: u64,
@@ -247,7 +247,7 @@ impl Packing<'_> {
     ) -> Prepared {
         let (element_bytes, extents) = view.clone().unwrap_or((0, Vec::new()));
         let allocation = self.context.device.ledger().in_engine(address);
-        if allocation.is_none() && host::around(address).is_some() {
+        if allocation.is_none() && host::is_accessible(address) {
             return Prepared::Mapped { start: address, len_bytes, element_bytes, extents };
         }
         // A view can extend below its first element, so the engine gets the allocation and an

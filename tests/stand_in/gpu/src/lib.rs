@@ -28,6 +28,9 @@
 //!   other.
 //! * With pageable host memory, a copy to the device is staged immediately and runs later; a copy
 //!   to the host returns when it is complete.
+//! * With `Settings::reaches_pageable`, work accesses pageable host memory where a device's address
+//!   is expected. It does so in the order of its stream, but a copy within the host is made by the
+//!   caller, which first waits for the stream.
 //! * Memory is registered (page-locked) by exact bytes. With `Settings::locks_whole_pages` a
 //!   registration that shares a page with another is rejected, and all addresses on the pages count
 //!   as pinned. Memory stays registered until it is unregistered. A copy that spans two

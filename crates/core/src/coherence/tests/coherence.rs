@@ -84,7 +84,26 @@ proptest! {
             }
             model.check(&shape, &state);
         }
+        check_moved(&Region::whole(&shape), &state);
     }
+}
+
+/// What is valid on the host, and only that, is valid at a location to which it is moved, and the
+/// rest stays.
+fn check_moved(whole: &Region, before: &Coherence) {
+    let (mut moved, to) = (before.clone(), device(LOCATIONS));
+    moved.move_location(Location::HOST, to);
+    before.visit_contents(whole, |part, content| {
+        assert_eq!(moved.is_valid(to, part), content.is_valid(Location::HOST));
+        assert!(!moved.is_valid(Location::HOST, part));
+        for other in (1..LOCATIONS).map(device) {
+            assert_eq!(moved.is_valid(other, part), content.is_valid(other));
+        }
+    });
+    moved.move_location(to, Location::HOST);
+    moved.visit_contents(whole, |part, content| {
+        assert_eq!(before.common_content(part), Some(content));
+    });
 }
 
 /// A plan and its effect, as a function from state to state.

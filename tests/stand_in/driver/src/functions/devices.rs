@@ -128,6 +128,7 @@ fn memory_attribute(attribute: u32) -> Option<i32> {
         40 => 2,
         51 => 32,
         83 => 1,
+        88 | 100 => i32::from(settings.reaches_pageable),
         89 => i32::from(settings.is_concurrent),
         102 => i32::from(settings.page_bytes > 0),
         113 => i32::from(settings.registers_read_only),
@@ -152,12 +153,11 @@ fn property(attribute: u32, device: i32) -> Option<i32> {
     })
 }
 
-/// Attributes of time limits, integration, modes, ECC, TCC, domains, boards, atomics, pageable
-/// access, memory operations, cooperative launches, handles, persistence, RDMA,
-/// clusters.
+/// Attributes of time limits, integration, modes, ECC, TCC, domains, boards, atomics, memory
+/// operations, cooperative launches, handles, persistence, RDMA, clusters.
 fn unsupported_feature(attribute: u32) -> Option<i32> {
-    let is_known = matches!(attribute, 17 | 18 | 20 | 32 | 34 | 35 | 50 | 84..=86 | 88 | 90)
-        || matches!(attribute, 92..=96 | 98 | 100 | 101 | 103..=105 | 107..=110 | 112 | 114)
+    let is_known = matches!(attribute, 17 | 18 | 20 | 32 | 34 | 35 | 50 | 84..=86 | 90)
+        || matches!(attribute, 92..=96 | 98 | 101 | 103..=105 | 107..=110 | 112 | 114)
         || matches!(attribute, 116..=118 | 120..=133);
     is_known.then_some(0)
 }

@@ -192,11 +192,11 @@ impl Side {
     fn place(self, address: u64) -> Outcome<Place> {
         match self {
             Self::Host => Place::of_host(address),
-            // Memory of the host is memory of the device only if it is mapped.
+            // Memory of the host is memory of the device only if it is mapped or reached.
             Self::Device if machine::device_of_address(address).is_none() => {
                 match Place::of_device(address) {
-                    Place::Host(address) => Ok(Place::Host(address)),
                     Place::Device(_) => Err(Code::INVALID_VALUE),
+                    known => Ok(known),
                 }
             }
             Self::Device => Ok(Place::of_device(address)),
