@@ -109,7 +109,7 @@ fn print_report(peak_bytes: u64, report: &Report) {
         mb(peak_bytes)
     );
     println!(
-        "{STEPS} steps copied {:.1} MB to the device and {:.1} MB to the host; as much as {:.1} grids",
+        "{STEPS} steps copied {:.1} MB to the device and {:.1} MB to the host: {:.1} grids",
         mb(traffic.to_device.bytes),
         mb(traffic.to_host.bytes),
         (traffic.to_device.bytes + traffic.to_host.bytes) as f64 / GRID_BYTES as f64

@@ -28,7 +28,7 @@ impl Request<'_> {
         Ok(is_free)
     }
 
-    /// Allocates the host memory first if there is none. Does nothing if that is aligned too little.
+    /// Allocates the host memory first if there is none. Does nothing if it is aligned too little.
     fn share_host(&self, state: &mut ArrayState, location: Location) -> Result<()> {
         self.allocate_host(state)?;
         let Some(host) = state.host.clone().filter(|host| host.may_be_shared()) else {
