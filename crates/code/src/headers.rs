@@ -15,7 +15,8 @@ pub struct Header {
     pub text: CString,
 }
 
-/// Those whose contents compilers have without a header.
+/// Those whose contents compilers have without a header. Their text is a line, since hiprtc refuses
+/// an empty one.
 const EMPTY: [&str; 31] = [
     "cuda.h",
     "cuda_runtime.h",
@@ -54,24 +55,29 @@ const EMPTY: [&str; 31] = [
 const NUMBERS: [&str; 8] =
     ["stdint.h", "cstdint", "limits.h", "climits", "float.h", "cfloat", "math.h", "cmath"];
 
-/// The headers of CUDA alone: a host has those of C.
-pub const OF_CUDA: usize = 19;
+/// So many of the first are of CUDA.
+const OF_CUDA: usize = 19;
 
 const CONSTANTS: (&str, &str) = ("math_constants.h", include_str!("math_constants.h"));
 
 static HEADERS: LazyLock<Vec<Header>> = LazyLock::new(|| {
-    let numbers = numbers::header();
-    // hiprtc refuses an empty text.
-    let empty = EMPTY.iter().map(|name| (*name, "\n"));
-    let of_numbers = NUMBERS.iter().map(|name| (*name, numbers.as_str()));
-    let all = empty.chain(of_numbers).chain([CONSTANTS]);
     let c_string = |text: &str| CString::new(text).unwrap_or_default();
-    all.map(|(name, text)| Header { name: c_string(name), text: c_string(text) }).collect()
+    of_cuda()
+        .chain(of_c())
+        .map(|(name, text)| Header { name: c_string(name), text: c_string(text) })
+        .collect()
 });
 
-/// The headers of CUDA, with their texts, for a host, which has those of C.
+/// The headers of CUDA, with their texts.
 pub fn of_cuda() -> impl Iterator<Item = (&'static str, &'static str)> {
     EMPTY[..OF_CUDA].iter().map(|name| (*name, "\n")).chain([CONSTANTS])
+}
+
+/// Those of C, with their texts.
+pub fn of_c() -> impl Iterator<Item = (&'static str, &'static str)> {
+    static NUMBERS_TEXT: LazyLock<String> = LazyLock::new(numbers::header);
+    let of_numbers = NUMBERS.iter().map(|name| (*name, NUMBERS_TEXT.as_str()));
+    EMPTY[OF_CUDA..].iter().map(|name| (*name, "\n")).chain(of_numbers)
 }
 
 /// The headers for a source that are in none of these folders.

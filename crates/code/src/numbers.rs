@@ -22,10 +22,7 @@ const TYPES: [(&str, &str); 12] = [
     ("uintmax_t", "unsigned long long"),
 ];
 
-/// Those of 64 bits that a host's headers declare as another type.
-const OF_64_BITS: [&str; 2] = ["int64_t", "uint64_t"];
-
-/// Macros. Those of the host have the same values.
+/// Macros.
 const MACROS: [(&str, &str); 76] = [
     ("INFINITY", prelude::INFINITY),
     ("NAN", prelude::NAN),
@@ -120,22 +117,20 @@ pub fn for_gpu(text: &str, includes_others: impl Fn(&str) -> bool) -> String {
     result
 }
 
-/// What stands before a source for the host, whose headers have all this: there `int64_t` is
-/// `long`, and a macro stands in the way of a source's own constant.
-pub fn for_host(text: &str) -> String {
+/// Macros that are constants for a host's compiler.
+const CONSTANTS_OF_HOST: [(&str, &str); 4] = [
+    ("INFINITY", "__builtin_inff()"),
+    ("NAN", "__builtin_nanf(\"\")"),
+    ("HUGE_VALF", "__builtin_inff()"),
+    ("HUGE_VAL", "__builtin_inf()"),
+];
+
+/// The same for the host.
+pub fn for_host(text: &str, includes_others: impl Fn(&str) -> bool) -> String {
     let names = Names::of(text);
-    let mut result = String::new();
-    let types = TYPES.iter().filter(|(name, _)| OF_64_BITS.contains(name));
-    for (name, kind) in types {
-        result += &format!("#define {name} resident_{name}\n");
-        if !names.declares(name) {
-            result += &format!("typedef {kind} {name};\n");
-        }
-    }
-    for (name, _) in MACROS.iter().filter(|(name, _)| names.declares(name)) {
-        result += &format!("#undef {name}\n");
-    }
-    result
+    let constants = CONSTANTS_OF_HOST.iter().filter(|(name, _)| names.lacks(name));
+    let constants: String = constants.map(|(name, value)| of_macro(name, value)).collect();
+    constants + &for_gpu(text, includes_others)
 }
 
 /// The text of a header with all types, or all macros, or both.
@@ -224,12 +219,11 @@ mod tests {
     }
 
     #[test]
-    fn the_hosts_own_give_way() {
-        let host = for_host("typedef unsigned long long uint64_t; const int INT_MAX = 3;");
-        assert!(
-            host.contains("#define uint64_t") && !host.contains("long long uint64_t;"),
-            "{host}"
-        );
-        assert!(host.contains("typedef long long int64_t;") && host.contains("#undef INT_MAX"));
+    fn the_hosts_own_are_the_same_and_infinities_constants() {
+        let text = "uint64_t x = INFINITY; const int INT_MAX = 3;";
+        let host = for_host(text, |_| false);
+        assert!(host.ends_with(&for_gpu(text)) && !host.contains("INT_MAX"), "{host}");
+        assert!(host.starts_with("#ifndef INFINITY\n#define INFINITY __builtin_inff()"), "{host}");
+        assert_eq!(for_host("float INFINITY = 1;", |_| false), "");
     }
 }

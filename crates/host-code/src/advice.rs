@@ -10,7 +10,9 @@ pub(super) fn advice(log: &str, text: &str, file: &str) -> Option<String> {
     let of_line = |line: &str| {
         let of_feature = || features::of_line(text, file, line_of(line, file)?);
         let of_function = || undeclared(line, &left_out);
-        undefined(line).or_else(|| ambiguous(line)).or_else(of_function).or_else(of_feature)
+        let of_compiler = || undefined(line).or_else(|| ambiguous(line));
+        let of_source = || of_compiler().or_else(of_function).or_else(of_feature);
+        of_source().or_else(|| missing_header(line)).or_else(|| not_of_cuda(line))
     };
     log.lines().find_map(of_line)
 }
@@ -82,6 +84,62 @@ fn undeclared(line: &str, left_out: &[LeftOut]) -> Option<String> {
     LeftOut::named_in(left_out, line).filter(|_| is_meant).map(|one| one.reason.clone())
 }
 
+/// For a header that is nowhere.
+fn missing_header(line: &str) -> Option<String> {
+    let (place, rest) = line.split_once(" fatal error: ")?;
+    let name = rest
+        .strip_suffix(": No such file or directory")
+        .or_else(|| rest.strip_suffix(" file not found"))?;
+    Some(format!(
+        "{}: NVRTC has no header {} and no standard library: leave it out, or name a folder that \
+         has it by CudaSource::include",
+        without_column(place),
+        name.trim_matches('\''),
+    ))
+}
+
+/// `k.cu:7` of `k.cu:7:3:`.
+fn without_column(place: &str) -> &str {
+    place.trim_end_matches(':').rsplit_once(':').map_or(place, |(line, _)| line)
+}
+
+/// What to write for names of this machine's headers.
+const INSTEAD: [(&str, &str); 6] = [
+    ("uint", "write `unsigned int`, or declare it by `typedef unsigned int uint;`"),
+    ("ushort", "write `unsigned short`, or declare it by `typedef unsigned short ushort;`"),
+    ("ulong", "write `unsigned long`, or declare it by `typedef unsigned long ulong;`"),
+    ("alloca", "write an array whose length is a constant"),
+    ("exit", "write `__trap()`, or `assert`"),
+    ("abort", "write `__trap()`, or `assert`"),
+];
+
+/// For a name that neither the source nor NVRTC declares.
+fn not_of_cuda(line: &str) -> Option<String> {
+    let (place, rest) = line.split_once(" error: ")?;
+    let rest = rest.replace(['\u{2018}', '\u{2019}'], "'");
+    let mut parts = rest.split('\'');
+    let (before, name, behind) = (parts.next()?, parts.next()?, parts.next()?);
+    let place = without_column(place);
+    let is_member = ["is not a member of", "in namespace"].contains(&behind.trim());
+    if is_member && parts.next() == Some("std") {
+        return Some(format!(
+            "{place}: `std::{name}`: NVRTC has no standard library of C++; write `{name}` if CUDA \
+             C has it, such as `sqrtf` or `max`, or a `__device__` function of your own"
+        ));
+    }
+    const BEFORE: [&str; 2] = ["use of undeclared identifier ", "unknown type name "];
+    const BEHIND: [&str; 3] = [" was not declared", " has not been declared", " does not name a"];
+    let is_meant = BEFORE.contains(&before) || BEHIND.iter().any(|words| behind.starts_with(words));
+    let instead = INSTEAD.iter().find(|(known, _)| *known == name);
+    let instead = instead.map_or("declare it in the source", |(_, instead)| instead);
+    is_meant.then(|| {
+        format!(
+            "{place}: the source does not declare `{name}`, nor does NVRTC, which has no headers \
+             of this machine: {instead}"
+        )
+    })
+}
+
 /// For a function that is used and nowhere defined.
 fn undefined(line: &str) -> Option<String> {
     let (_, name) = ["undefined reference to ", "undefined symbol: "]
@@ -128,6 +186,40 @@ mod tests {
         let text = "__device__ int f() { asm(\"mov\"); return 1; }";
         let log = "k.cu:1: Error: no such instruction: `mov'";
         assert!(advice(log, text, "k.cu").expect("it is named").contains("no inline PTX"));
+    }
+
+    #[test]
+    fn names_and_headers_of_this_machine_are_named_with_their_line() {
+        for (log, words) in [
+            (
+                "k.cu:2:5: error: \u{2018}max\u{2019} is not a member of \u{2018}std\u{2019}",
+                "k.cu:2: `std::max`: NVRTC has no standard library",
+            ),
+            ("k.cu:2:5: error: no member named 'max' in namespace 'std'", "k.cu:2: `std::max`"),
+            (
+                "part.cuh:7:5: error: 'uint' has not been declared",
+                "part.cuh:7: the source does not declare `uint`, nor does NVRTC, which has no \
+                 headers of this machine: write `unsigned int`, or declare it by `typedef",
+            ),
+            ("k.cu:2:5: error: unknown type name 'ulong'; did you", "k.cu:2: the source does not"),
+            (
+                "k.cu:2:5: error: use of undeclared identifier 'exit'",
+                "k.cu:2: the source does not declare `exit`, nor does NVRTC, which has no headers \
+                 of this machine: write `__trap()`",
+            ),
+            (
+                "k.cu:1:10: fatal error: algorithm: No such file or directory",
+                "k.cu:1: NVRTC has no header algorithm and no standard library: leave it out",
+            ),
+            (
+                "k.cu:1:10: fatal error: 'algorithm' file not found",
+                "k.cu:1: NVRTC has no header algorithm and",
+            ),
+        ] {
+            let said = advice(log, "", "k.cu").expect("it is named");
+            assert!(said.starts_with(words), "{said}");
+        }
+        assert_eq!(advice("k.cu:1:2: error: 'f' is ambiguous here", "", "k.cu"), None);
     }
 
     #[test]

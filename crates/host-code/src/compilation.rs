@@ -11,7 +11,7 @@ use super::refusals::initialisers;
 use super::refusals::preprocessed::{self, Preprocessed};
 use super::refusals::strictness;
 use super::temporary_files::{TemporaryFile, unusable};
-use super::translation::{Translation, include_option};
+use super::translation::{RENAMED, Translation};
 
 impl Compiler {
     /// Compiles. The error contains the compiler's log.
@@ -56,8 +56,7 @@ impl Compiler {
         fill(&[])?;
         let write = || Headers::write(translation.missing_headers());
         let headers = translation.has_headers.then(write).transpose().map_err(not_used)?;
-        // Before the folders of a CUDA toolkit.
-        let folders = headers.iter().map(|headers| include_option(&headers.folder));
+        let folders = headers.iter().flat_map(Headers::options);
         let first = precompiled.into_iter().flat_map(|header| header.options());
         let others = translation.options().iter().cloned();
         let options: Vec<OsString> = first.chain(folders).chain(others).collect();
@@ -107,6 +106,7 @@ impl Compiler {
 
     /// What to say of a source that the compiler refuses.
     fn refusal(&self, log: &str, translation: &Translation) -> String {
+        let log = &log.replace(RENAMED, "");
         let advice = advice(log, translation.source(), translation.file());
         let advice = advice.map(|advice| format!("{advice}\n")).unwrap_or_default();
         let log = with_source_lines(log, translation.source(), translation.file());

@@ -16,8 +16,11 @@ const USUAL: [&str; 3] = ["c++", "clang++", "g++"];
 
 /// Options for every source. As in CUDA C, `a * b + c` is rounded twice unless the options say
 /// otherwise, and mathematical functions set no `errno`.
-const OPTIONS: [&str; 13] = [
+const OPTIONS: [&str; 15] = [
     "-std=c++17",
+    // A source has the names that NVRTC declares, and no others.
+    "-nostdinc",
+    "-nostdinc++",
     "-O3",
     "-g",
     "-fPIC",
@@ -63,6 +66,12 @@ const NOTHING_MISSING: &str = "-Wl,-z,defs";
 /// What each function refers to stays known: `static_shared` reads it.
 #[cfg(target_os = "linux")]
 const KEPT_RELOCATIONS: &str = "-Wl,--emit-relocs";
+
+/// A function of the source is never one of C, whatever its name. Clang, which knows no other names
+/// of mathematics, is told of those from which it takes it that they do not return.
+const OWN_FUNCTIONS: &str = "-fno-builtin";
+const OWN_ENDINGS: [&str; 4] =
+    ["-fno-builtin-exit", "-fno-builtin-_exit", "-fno-builtin-abort", "-fno-builtin-longjmp"];
 
 /// Numbers of 128 bits are divided by a function of the compiler's, which becomes code of the
 /// library, where a division by zero has a result.
@@ -149,6 +158,11 @@ impl Compiler {
         let options = options.concat().join(" ");
         [self.program.as_encoded_bytes(), b"\0", self.version.as_bytes(), options.as_bytes(), b"\0"]
             .concat()
+    }
+
+    #[cfg(test)]
+    pub(super) fn program(&self) -> &OsString {
+        &self.program
     }
 
     /// The compiler with the options for every source.
@@ -260,25 +274,27 @@ impl Family {
         };
         let needs_guard_size = cfg!(target_arch = "aarch64") && matches!(self, Self::Gcc(8..));
         let level = processor::option().filter(|_| is_since(11, 12));
-        [
-            matches!(self, Self::Gcc(_)).then_some(DIVISIONS_STAY),
+        let of_family = match self {
+            Self::Gcc(_) => &[OWN_FUNCTIONS, DIVISIONS_STAY][..],
+            Self::Clang(_) => &OWN_ENDINGS,
+            Self::Other => &[],
+        };
+        let of_version = [
             is_since(8, 20).then_some(WRAPPING_POINTERS),
             is_since(8, 11).then_some(STACK_CLASH_PROTECTION),
             is_since(10, 12).then_some(ENDLESS_LOOPS),
             needs_guard_size.then_some(GUARD_SIZE),
             level,
-        ]
-        .into_iter()
-        .flatten()
-        .collect()
+        ];
+        of_family.iter().copied().chain(of_version.into_iter().flatten()).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::{
-        Compiler, DIVISIONS_STAY, ENDLESS_LOOPS, Family, GUARD_SIZE, STACK_CLASH_PROTECTION,
-        WRAPPING_POINTERS,
+        Compiler, DIVISIONS_STAY, ENDLESS_LOOPS, Family, GUARD_SIZE, OWN_ENDINGS, OWN_FUNCTIONS,
+        STACK_CLASH_PROTECTION, WRAPPING_POINTERS,
     };
     use crate::processor;
 
@@ -300,21 +316,23 @@ mod tests {
     #[test]
     fn compilers_get_the_options_that_they_know() {
         let guard_size = Some(GUARD_SIZE).filter(|_| cfg!(target_arch = "aarch64"));
-        let divisions = Some(DIVISIONS_STAY);
+        let (gcc, clang) = ([OWN_FUNCTIONS, DIVISIONS_STAY], OWN_ENDINGS);
         let wrapping = Some(WRAPPING_POINTERS);
         let protection = Some(STACK_CLASH_PROTECTION);
         let (endless, level) = (Some(ENDLESS_LOOPS), processor::option());
         for (family, expected) in [
-            (Family::Gcc(7), [divisions, None, None, None, None, None]),
-            (Family::Gcc(9), [divisions, wrapping, protection, None, guard_size, None]),
-            (Family::Gcc(12), [divisions, wrapping, protection, endless, guard_size, level]),
-            (Family::Clang(0), [None; 6]),
-            (Family::Clang(11), [None, None, protection, None, None, None]),
-            (Family::Clang(14), [None, None, protection, endless, None, level]),
-            (Family::Clang(20), [None, wrapping, protection, endless, None, level]),
-            (Family::Other, [None; 6]),
+            (Family::Gcc(7), (&gcc[..], [None; 5])),
+            (Family::Gcc(9), (&gcc, [wrapping, protection, None, guard_size, None])),
+            (Family::Gcc(12), (&gcc, [wrapping, protection, endless, guard_size, level])),
+            (Family::Clang(0), (&clang, [None; 5])),
+            (Family::Clang(11), (&clang, [None, protection, None, None, None])),
+            (Family::Clang(14), (&clang, [None, protection, endless, None, level])),
+            (Family::Clang(20), (&clang, [wrapping, protection, endless, None, level])),
+            (Family::Other, (&[], [None; 5])),
         ] {
-            let expected: Vec<_> = expected.into_iter().flatten().collect();
+            let (of_family, of_version) = expected;
+            let of_family = of_family.iter().copied();
+            let expected: Vec<_> = of_family.chain(of_version.into_iter().flatten()).collect();
             assert_eq!(family.options(), expected, "{family:?}");
         }
     }

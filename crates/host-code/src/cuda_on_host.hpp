@@ -1,5 +1,6 @@
-// What CUDA C needs beyond C++17, for CUDA C that is compiled for the host. `host_code` puts this
-// and `entry.hpp` before the prelude and the source, and `exports.hpp` behind them.
+// What CUDA C needs beyond C++17, for CUDA C that is compiled for the host. `host_code` puts
+// `declarations.hpp`, `functions_of_c.hpp`, this and `entry.hpp` before the prelude and the source,
+// and `exports.hpp` behind them.
 //
 // One thread of the machine runs a block at a time, so that `__shared__` memory is memory of that
 // thread. The threads of a block run one after the other, until one of them waits for others: from
@@ -8,35 +9,6 @@
 
 #ifndef RESIDENT_CUDA_ON_HOST_HPP
 #define RESIDENT_CUDA_ON_HOST_HPP
-
-#include <assert.h>
-#include <fenv.h>
-#include <float.h>
-#include <limits.h>
-#include <cstddef>
-// Of a standard library whose mathematics otherwise have Riemann's zeta function and its like, which
-// NVRTC lacks, and which take compilers longer than all else here.
-#undef _GLIBCXX_USE_STD_SPEC_FUNCS
-// C++ standard libraries give functions such as `sqrt` here their overloads, for integers too.
-#include <math.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-
-#include <cassert>
-#include <cfloat>
-#include <climits>
-#include <cmath>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <limits>
-#include <type_traits>
-#include <utility>
 
 // Sources take the branches that they take for NVRTC. They may test for __RESIDENT_HOST__.
 #define __RESIDENT_HOST__ 1
@@ -174,6 +146,8 @@ struct resident_runtime {
     void (*poll)();
     /// Ends the thread, and the launch with an error.
     void (*fail)(const char *text);
+    /// `snprintf` of C, which a source may use for a name of its own.
+    int (*format)(char *text, size_t bytes_max, const char *format, ...);
     void (*print)(const char *kernel, const char *text);
     /// Memory for `malloc`.
     void *(*allocate)(size_t bytes);
@@ -371,20 +345,20 @@ inline unsigned int lane() {
 template <typename T> inline const unsigned long long *exchange(unsigned int mask, T value) {
     static_assert(sizeof(T) <= 8, "lanes exchange at most 8 bytes");
     unsigned long long word = 0;
-    memcpy(&word, &value, sizeof value);
+    __builtin_memcpy(&word, &value, sizeof value);
     return exchange_word(mask, word);
 }
 
 template <typename T> inline T of_lane(const unsigned long long *words, unsigned int lane) {
     T value;
-    memcpy(&value, &words[lane & 31], sizeof value);
+    __builtin_memcpy(&value, &words[lane & 31], sizeof value);
     return value;
 }
 
 template <typename To, typename From> inline To bits(From from) {
     static_assert(sizeof(To) == sizeof(From), "of one size");
     To to;
-    memcpy(&to, &from, sizeof to);
+    __builtin_memcpy(&to, &from, sizeof to);
     return to;
 }
 
@@ -400,10 +374,18 @@ template <typename T> inline T *dynamic_shared() {
 /// `assert` on a GPU stops the kernel.
 inline void assertion(const char *text, const char *file, int line) {
     char message[512];
-    snprintf(message, sizeof message, "%s:%d: assertion `%s` failed in block (%u, %u, %u), "
-                  "thread (%u, %u, %u)", file, line, text, blockIdx.x, blockIdx.y, blockIdx.z,
-                  threadIdx.x, threadIdx.y, threadIdx.z);
+    resident_library->format(message, sizeof message,
+                             "%s:%d: assertion `%s` failed in block (%u, %u, %u), "
+                             "thread (%u, %u, %u)", file, line, text, blockIdx.x, blockIdx.y,
+                             blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z);
     resident_library->fail(message);
+}
+
+/// The first such letter of a text; its end for 0. Null if it has none.
+inline const char *find_letter(const char *text, char letter) {
+    for (; *text != letter; ++text)
+        if (*text == 0) return nullptr;
+    return text;
 }
 
 /// A GPU takes widths and precisions of any length, and writes nothing where `%n` points to.
@@ -428,17 +410,17 @@ struct print_format {
 
     /// What stands between `%` and the letter.
     const char *conversion(const char *at) {
-        while (*at != 0 && strchr("-+ #'", *at)) ++at;
+        while (*at != 0 && find_letter("-+ #'", *at)) ++at;
         at = number(at);
         if (*at == '.') at = number(at + 1);
-        while (*at != 0 && strchr("hlLqjzt", *at)) ++at;
+        while (*at != 0 && find_letter("hlLqjzt", *at)) ++at;
         return at;
     }
 
     /// Looks the format through. With `without_counts` as many bytes as it has, and as many again,
     /// it writes it there with `%.0s` for `%n`.
     void read(const char *format, char *without_counts) {
-        while (const char *start = strchr(format, '%')) {
+        while (const char *start = find_letter(format, '%')) {
             const char *letter = start[1] == '%' ? start + 1 : conversion(start + 1);
             const char *behind = *letter != 0 ? letter + 1 : letter;
             if (*letter != '%' && integers != end) ++integers;
@@ -451,17 +433,17 @@ struct print_format {
             }
             format = behind;
         }
-        if (without_counts) memcpy(without_counts, format, strlen(format) + 1);
+        if (without_counts) copy(without_counts, format, find_letter(format, 0) - format + 1);
     }
 
     static char *copy(char *to, const char *from, size_t bytes) {
-        memcpy(to, from, bytes);
+        __builtin_memcpy(to, from, bytes);
         return to + bytes;
     }
 };
 
 template <typename Value> constexpr long long as_integer(Value value) {
-    if constexpr (std::is_integral<Value>::value) return static_cast<long long>(value);
+    if constexpr (is_integer<Value>) return static_cast<long long>(value);
     return 0;
 }
 
@@ -472,16 +454,16 @@ template <typename... Values> inline void print_all(const char *format, Values..
     const char *kernel = resident_kernel_name;
 #endif
     char message[1024];
-    int length = snprintf(message, sizeof message, format, values...);
+    int length = resident_library->format(message, sizeof message, format, values...);
     if (length < 0) return;
     if (static_cast<size_t>(length) < sizeof message) {
         resident_library->print(kernel, message);
     } else if (length > print_format::length_max) {
         resident_library->fail("a call of `printf` writes more than 16 MiB: write less at once");
-    } else if (char *longer = static_cast<char *>(malloc(length + 1))) {
-        snprintf(longer, length + 1, format, values...);
+    } else if (char *longer = static_cast<char *>(resident_library->allocate(length + 1))) {
+        resident_library->format(longer, length + 1, format, values...);
         resident_library->print(kernel, longer);
-        free(longer);
+        resident_library->release(longer);
     }
 }
 
@@ -495,10 +477,11 @@ template <typename... Values> inline int print(const char *format, Values... val
                                "than 1048576: write less at once");
     } else if (!parts.has_counts) {
         print_all(format, values...);
-    } else if (char *without_counts = static_cast<char *>(malloc(2 * strlen(format) + 1))) {
+    } else if (char *without_counts = static_cast<char *>(resident_library->allocate(
+                   2 * (find_letter(format, 0) - format) + 1))) {
         (parts = start).read(format, without_counts);
         print_all(without_counts, values...);
-        free(without_counts);
+        resident_library->release(without_counts);
     }
     return static_cast<int>(sizeof...(values));
 }
@@ -506,14 +489,6 @@ template <typename... Values> inline int print(const char *format, Values... val
 } // namespace host
 } // namespace resident
 
-#ifdef __GLIBC__
-// For sources that include <assert.h> behind this.
-extern "C" __attribute__((visibility("hidden"))) void
-__assert_fail(const char *text, const char *file, unsigned int line, const char *) noexcept {
-    for (;;) resident::host::assertion(text, file, static_cast<int>(line));
-}
-#endif
-#undef assert
 #ifdef NDEBUG
 #define assert(condition) ((void)0)
 #else
@@ -534,12 +509,7 @@ inline long long clock64() {
     return 0;
 #endif
 }
-namespace resident {
-namespace host {
-inline int cycles() { return static_cast<int>(clock64()); }
-} // namespace host
-} // namespace resident
-#define clock() resident::host::cycles()
+inline clock_t clock() { return static_cast<int>(clock64()); }
 
 // Barriers and fences.
 
@@ -576,6 +546,9 @@ inline int __any_sync(unsigned int mask, int predicate) {
 inline int __all_sync(unsigned int mask, int predicate) {
     return __ballot_sync(mask, !predicate) == 0;
 }
+// NVRTC declares them, and no GPU since Volta has their instruction.
+bool any(bool) = delete;
+bool all(bool) = delete;
 template <typename T> inline T __shfl_sync(unsigned int mask, T value, int from, int width = 32) {
     unsigned int first = resident::host::lane() / width * width;
     const unsigned long long *lanes = resident::host::exchange(mask, value);
@@ -676,7 +649,7 @@ template <typename T> using word = typename word_of<sizeof(T)>::type;
 // The types for which CUDA has atomic functions, and records: it has some for `half` and its kin.
 
 template <typename T, typename... Types>
-inline constexpr bool is_of = (std::is_same<T, Types>::value || ...) || std::is_class<T>::value;
+inline constexpr bool is_of = is_one_of<T, Types...> || __is_class(T);
 template <typename T, typename... More>
 inline constexpr bool is_word_or =
     is_of<T, int, unsigned int, unsigned long long, unsigned long, More...>;
@@ -714,7 +687,8 @@ template <typename T> RESIDENT_INLINE T exchange_at(T *at, T value) {
     RESIDENT_ATOMIC(name, has, parameters, expression)                                            \
     RESIDENT_ATOMIC(name##_block, has, parameters, expression)                                    \
     RESIDENT_ATOMIC(name##_system, has, parameters, expression)
-#define RESIDENT_VALUE (T *at, std::common_type_t<T> value)
+#define RESIDENT_SAME resident::host::identity_t<T>
+#define RESIDENT_VALUE (T *at, RESIDENT_SAME value)
 RESIDENT_ATOMICS(atomicAdd, has_sum, RESIDENT_VALUE, old + value)
 RESIDENT_ATOMICS(atomicSub, has_difference, RESIDENT_VALUE, old - value)
 RESIDENT_ATOMICS(atomicMin, has_order, RESIDENT_VALUE, value < old ? value : old)
@@ -727,7 +701,7 @@ RESIDENT_ATOMICS(atomicDec, has_count, RESIDENT_VALUE, old == 0 || old > value ?
 #ifdef RESIDENT_SANITIZE
 #define RESIDENT_SWAP(name)                                                                       \
     template <typename T>                                                                         \
-    RESIDENT_WAIT T name(T *at, std::common_type_t<T> compare, std::common_type_t<T> value) {     \
+    RESIDENT_WAIT T name(T *at, RESIDENT_SAME compare, RESIDENT_SAME value) {                     \
         RESIDENT_NEEDS(atomicCAS, has_swap)                                                       \
         resident::host::may_wait();                                                               \
         resident_sanitizer_calls->access(at, sizeof(T), resident_compares_and_swaps,              \
@@ -742,7 +716,7 @@ RESIDENT_SWAP(atomicCAS_system)
 #undef RESIDENT_SWAP
 #else
 RESIDENT_ATOMICS(atomicCAS, has_swap,
-                 (T *at, std::common_type_t<T> compare, std::common_type_t<T> value),
+                 (T *at, RESIDENT_SAME compare, RESIDENT_SAME value),
                  old == compare ? value : old)
 #endif
 #define RESIDENT_EXCHANGE(name)                                                                   \
@@ -755,6 +729,7 @@ RESIDENT_EXCHANGE(atomicExch_block)
 RESIDENT_EXCHANGE(atomicExch_system)
 #undef RESIDENT_EXCHANGE
 #undef RESIDENT_VALUE
+#undef RESIDENT_SAME
 #undef RESIDENT_ATOMICS
 #undef RESIDENT_ATOMIC
 #undef RESIDENT_NEEDS
@@ -855,10 +830,10 @@ namespace host {
 
 template <typename To, typename From> inline To saturated(From from) {
     if (from != from) return 0;
-    if (from <= static_cast<From>(std::numeric_limits<To>::min()))
-        return std::numeric_limits<To>::min();
-    if (from >= static_cast<From>(std::numeric_limits<To>::max()))
-        return std::numeric_limits<To>::max();
+    if (from <= static_cast<From>(limits<To>::least))
+        return limits<To>::least;
+    if (from >= static_cast<From>(limits<To>::most))
+        return limits<To>::most;
     return static_cast<To>(from);
 }
 
@@ -866,10 +841,10 @@ template <typename To, typename From> inline To saturated(From from) {
 } // namespace resident
 
 #define RESIDENT_CONVERSIONS(name, From, To)                                                      \
-    inline To name##_rn(From x) { return resident::host::saturated<To>(std::nearbyint(x)); }      \
-    inline To name##_rz(From x) { return resident::host::saturated<To>(std::trunc(x)); }          \
-    inline To name##_rd(From x) { return resident::host::saturated<To>(std::floor(x)); }          \
-    inline To name##_ru(From x) { return resident::host::saturated<To>(std::ceil(x)); }
+    inline To name##_rn(From x) { return resident::host::saturated<To>(nearbyint(x)); }      \
+    inline To name##_rz(From x) { return resident::host::saturated<To>(trunc(x)); }          \
+    inline To name##_rd(From x) { return resident::host::saturated<To>(floor(x)); }          \
+    inline To name##_ru(From x) { return resident::host::saturated<To>(ceil(x)); }
 RESIDENT_CONVERSIONS(__float2int, float, int)
 RESIDENT_CONVERSIONS(__float2uint, float, unsigned int)
 RESIDENT_CONVERSIONS(__float2ll, float, long long)

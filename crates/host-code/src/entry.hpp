@@ -37,7 +37,7 @@ template <typename Parameter> union aligned_parameter {
 };
 
 template <typename Parameter>
-using parameter_of = aligned_parameter<std::remove_cv_t<std::remove_reference_t<Parameter>>>;
+using parameter_of = aligned_parameter<plain_t<Parameter>>;
 
 template <typename Kernel> struct entry;
 
@@ -74,14 +74,14 @@ template <typename... Parameters> struct entry<void (*)(Parameters...)> {
                                          const resident_runtime *library,
                                          resident_progress *progress, unsigned long long end,
                                          unsigned int first) {
-        run<kernel>(*launch, *library, *progress, end, first, std::make_index_sequence<count>());
+        run<kernel>(*launch, *library, *progress, end, first, numbers_below<count>());
     }
 
-    template <void (*kernel)(Parameters...), std::size_t... Index>
+    template <void (*kernel)(Parameters...), unsigned int... Index>
     RESIDENT_UNCHECKED static void run(const resident_launch &launch,
                                        const resident_runtime &library,
                                        resident_progress &progress, unsigned long long end,
-                                       unsigned int first, std::index_sequence<Index...>) {
+                                       unsigned int first, numbers<Index...>) {
 #ifdef RESIDENT_SANITIZE
         resident_of_thread.functions = library;
         resident_library = &resident_of_thread.functions;

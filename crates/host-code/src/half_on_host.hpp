@@ -102,7 +102,8 @@ inline double integer_to_odd(float x) { return x; }
         unsigned short __x;                                                                       \
         type() = default;                                                                         \
         type(const type##_raw &raw) : __x(raw.x) {}                                               \
-        template <typename From, typename = std::enable_if_t<std::is_arithmetic<From>::value>>    \
+        template <typename From,                                                                  \
+                  typename = resident::host::enable_if_t<resident::host::is_number<From>>>       \
         type(From x)                                                                              \
             : __x(format::from<resident::host::rounding::nearest>(                                \
                   resident::host::integer_to_odd(x))) {}                                          \
@@ -269,7 +270,7 @@ inline double integer_to_odd(float x) { return x; }
 #define RESIDENT_COMMON(type, pair)                                                               \
     inline bool __hisnan(type x) { return float(x) != float(x); }                                 \
     inline int __hisinf(type x) {                                                                 \
-        return !std::isinf(float(x)) ? 0 : float(x) > 0 ? 1 : -1;                                 \
+        return !isinf(float(x)) ? 0 : float(x) > 0 ? 1 : -1;                                      \
     }                                                                                             \
     inline pair __hisnan2(pair x) { return {float(__hisnan(x.x)), float(__hisnan(x.y))}; }        \
     inline type __hneg(type x) {                                                                  \

@@ -1,11 +1,12 @@
 //! The headers of the CUDA toolkit that there are for the host, as files that sources include.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use resident_code::headers::{included_file, is_known, of_cuda};
+use resident_code::headers::{included_file, is_known, of_c, of_cuda};
 use resident_code::includes;
 
 /// The headers that are the host's own: their names and their texts.
@@ -19,6 +20,9 @@ const HEADERS: [(&str, &str); 7] = [
     ("cooperative_groups/scan.h", "#include <cooperative_groups.h>\n"),
     ("half_on_host.hpp", include_str!("half_on_host.hpp")),
 ];
+
+/// The folder below of the headers of C.
+const OF_C: &str = "of_c";
 
 /// A folder with the headers, which is removed on drop.
 #[derive(Debug)]
@@ -34,8 +38,18 @@ impl Headers {
         for (name, text) in HEADERS.into_iter().chain(of_cuda()) {
             headers.add(name, text)?;
         }
+        for (name, text) in of_c() {
+            headers.add(&format!("{OF_C}/{name}"), text)?;
+        }
         more.iter().try_for_each(|(name, text)| headers.add(name, text))?;
         Ok(headers)
+    }
+
+    /// The options with which a compiler finds them: those of CUDA before the folders of a toolkit,
+    /// and those of C behind the source's own, which may have files of these names.
+    pub(super) fn options(&self) -> [OsString; 3] {
+        let behind = self.folder.join(OF_C).into_os_string();
+        [include_option(&self.folder), OsString::from("-idirafter"), behind]
     }
 
     fn add(&self, name: &str, text: &str) -> io::Result<()> {
@@ -52,9 +66,16 @@ impl Drop for Headers {
     }
 }
 
+/// The option that adds a folder, whatever its name, to those of headers.
+pub(super) fn include_option(folder: &Path) -> OsString {
+    let mut option = OsString::from("-I");
+    option.push(folder);
+    option
+}
+
 /// What of the headers decides over the code.
 pub(super) fn key() -> String {
-    HEADERS.into_iter().chain(of_cuda()).map(|(_, text)| text).collect()
+    HEADERS.into_iter().chain(of_cuda()).chain(of_c()).map(|(_, text)| text).collect()
 }
 
 fn new_folder() -> io::Result<PathBuf> {
@@ -85,8 +106,7 @@ pub(super) fn is_own(name: &str) -> bool {
     HEADERS.iter().any(|(known, _)| *known == name)
 }
 
-/// Whether a line is `#include <cuda_fp16.h>` or its like, or includes a header of C that the
-/// library includes anyway.
+/// Whether a line is `#include <cuda_fp16.h>` or its like, or includes a header of C.
 fn is_of_header(line: &str) -> bool {
     included_file(line).is_some_and(|file| is_known(file) || is_own(file))
 }
@@ -117,7 +137,7 @@ mod tests {
             .expect("the system's temporary folder");
         let folder = headers.folder.clone();
         assert!(HEADERS.iter().all(|(name, _)| folder.join(name).is_file()));
-        assert!(folder.join("cub/cub.cuh").is_file());
+        assert!(folder.join("cub/cub.cuh").is_file() && folder.join("of_c/stdint.h").is_file());
         drop(headers);
         assert!(!folder.exists());
     }

@@ -9,13 +9,15 @@
 //! | `precompiled`, `kept_code` | the headers, precompiled; what was compiled before |
 //! | `translation` | the source with the headers around it; dynamic shared memory |
 //! | `declared_kernels` | the kernels that a source declares, for errors |
+//! | `declarations.hpp`, `functions_of_c.hpp` | what NVRTC declares of C and C++; no header does |
+//! | `names` | that a source has the names that NVRTC declares, and no others |
 //! | `cuda_on_host.hpp`, `mathematics.hpp`, `packed_integers.hpp` | what CUDA C has beyond C++17 |
 //! | `entry.hpp` | how blocks run |
 //! | `kernels.hpp`, `kernel_list`, `launch_bounds` | the kernels of a library, and their bounds |
 //! | `static_shared` | the static shared memory that a kernel uses |
 //! | `exports.hpp` | what is called |
 //! | `variables`, `library_variable`, `symbols` | the variables of a library; their names |
-//! | `refusals`, `ambiguous.hpp`, `outline.hpp` | what is not there, or what NVRTC refuses |
+//! | `refusals`, `outline.hpp` | what is not there, or what NVRTC refuses |
 //! | `headers`, `cuda_fp16.h`, `cuda_bf16.h`, `cooperative_groups.h` | headers of CUDA's |
 //! | `library`, `temporary_files` | a loaded library; the files of compiler and loader |
 //! | `runtime`, `waiting` | the functions that the compiled code calls; how a thread waits |
@@ -48,6 +50,8 @@ pub mod library;
 mod library_variable;
 mod limited;
 mod meetings;
+#[cfg(test)]
+mod names;
 mod output;
 pub mod parallel;
 mod precompiled;

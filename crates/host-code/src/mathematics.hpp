@@ -1,7 +1,4 @@
-// Behind `cuda_on_host.hpp`: mathematics, and functions of C that checked code does not call as
-// they are.
-
-// Mathematics. Most functions are those of <math.h>.
+// Behind `cuda_on_host.hpp`: mathematics that C lacks, and functions of memory.
 
 // Of two types of integers, the result has the unsigned one, as in CUDA.
 #define RESIDENT_INTEGERS(name, order, signed_type, unsigned_type)                                \
@@ -31,26 +28,39 @@ inline double rsqrt(double x) { return 1.0 / sqrt(x); }
 inline float rsqrt(float x) { return rsqrtf(x); }
 inline float rcbrtf(float x) { return 1.0f / cbrtf(x); }
 inline double rcbrt(double x) { return 1.0 / cbrt(x); }
-#ifndef __GLIBC__
-inline float exp10f(float x) { return static_cast<float>(pow(10.0, static_cast<double>(x))); }
-inline double exp10(double x) { return pow(10.0, x); }
-#endif
+inline float rcbrt(float x) { return rcbrtf(x); }
+namespace resident {
+namespace host {
+constexpr double pi = 3.14159265358979323846;
+} // namespace host
+} // namespace resident
 /// Exact at multiples of one half, however large.
 inline double cospi(double x) {
     double rest = fabs(fmod(x, 2.0));
     if (rest == 0.5 || rest == 1.5) return 0;
-    return rest == 0 ? 1 : rest == 1 ? -1 : ::cos(M_PI * rest);
+    return rest == 0 ? 1 : rest == 1 ? -1 : ::cos(resident::host::pi * rest);
 }
 inline double sinpi(double x) {
     double rest = fmod(x, 2.0);
     if (rest == 0 || rest == 1 || rest == -1) return copysign(0.0, x);
     if (rest == 0.5 || rest == -1.5) return 1;
-    return rest == -0.5 || rest == 1.5 ? -1 : ::sin(M_PI * rest);
+    return rest == -0.5 || rest == 1.5 ? -1 : ::sin(resident::host::pi * rest);
 }
 inline float sinpif(float x) { return static_cast<float>(sinpi(static_cast<double>(x))); }
 inline float cospif(float x) { return static_cast<float>(cospi(static_cast<double>(x))); }
+inline float sinpi(float x) { return sinpif(x); }
+inline float cospi(float x) { return cospif(x); }
 inline void sincospif(float x, float *s, float *c) { *s = sinpif(x); *c = cospif(x); }
 inline void sincospi(double x, double *s, double *c) { *s = sinpi(x); *c = cospi(x); }
+inline double norm(int count, const double *x) {
+    double largest = 0, sum = 0;
+    for (int at = 0; at < count; ++at) largest = fmax(largest, fabs(x[at]));
+    if (isinf(largest)) return largest;
+    const double unit = largest == 0 ? 1 : largest;
+    for (int at = 0; at < count; ++at) sum += x[at] / unit * (x[at] / unit);
+    return unit * sqrt(sum);
+}
+inline void sincospi(float x, float *s, float *c) { sincospif(x, s, c); }
 inline float normf3(float x, float y, float z) { return sqrtf(x * x + y * y + z * z); }
 inline float norm3df(float x, float y, float z) { return normf3(x, y, z); }
 inline double norm3d(double x, double y, double z) { return ::sqrt(x * x + y * y + z * z); }
@@ -107,20 +117,51 @@ inline double __fma_rn(double x, double y, double z) { return ::fma(x, y, z); }
 namespace resident {
 namespace host {
 
+#if defined(__x86_64__)
+constexpr unsigned int rounds_down = 0x2000, rounds_up = 0x4000, rounds_to_zero = 0x6000;
+/// Sets the direction of rounding; returns the one before.
+RESIDENT_UNCHECKED inline unsigned int set_rounding(unsigned int direction) {
+    const unsigned int state = __builtin_ia32_stmxcsr();
+    __builtin_ia32_ldmxcsr((state & ~rounds_to_zero) | direction);
+    return state & rounds_to_zero;
+}
+#elif defined(__aarch64__)
+constexpr unsigned int rounds_up = 1u << 22, rounds_down = 2u << 22, rounds_to_zero = 3u << 22;
+RESIDENT_UNCHECKED inline unsigned int set_rounding(unsigned int direction) {
+    unsigned long state;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(state));
+    const unsigned long changed = (state & ~static_cast<unsigned long>(rounds_to_zero)) | direction;
+    __asm__ volatile("msr fpcr, %0" : : "r"(changed));
+    return static_cast<unsigned int>(state) & rounds_to_zero;
+}
+#else
+#ifdef __riscv
+constexpr unsigned int rounds_to_zero = 1, rounds_down = 2, rounds_up = 3;
+#else
+constexpr unsigned int rounds_to_zero = 1, rounds_up = 2, rounds_down = 3;
+#endif
+extern "C" int resident_host_round() __asm__("fegetround");
+extern "C" int resident_host_set_round(int) __asm__("fesetround");
+RESIDENT_UNCHECKED inline unsigned int set_rounding(unsigned int direction) {
+    const unsigned int before = static_cast<unsigned int>(resident_host_round());
+    resident_host_set_round(static_cast<int>(direction));
+    return before;
+}
+#endif
+
 /// Keeps what follows behind what stands before: the compiler knows the value no more.
 template <typename T> RESIDENT_UNCHECKED inline void pin(T &value) {
     __asm__ volatile("" : "+m"(value) : : "memory");
 }
 
 /// Computes while the processor rounds in a direction.
-template <int direction, typename To, typename Operation, typename... Operands>
+template <unsigned int direction, typename To, typename Operation, typename... Operands>
 RESIDENT_UNCHECKED inline To rounded(Operation operation, Operands... operands) {
-    const int before = fegetround();
-    fesetround(direction);
+    const unsigned int before = set_rounding(direction);
     (pin(operands), ...);
     To result = operation(operands...);
     pin(result);
-    fesetround(before);
+    set_rounding(before);
     return result;
 }
 
@@ -169,67 +210,29 @@ RESIDENT_UNCHECKED inline To rounded(Operation operation, Operands... operands) 
     RESIDENT_ROUNDED_INTEGER(__ull2float_##suffix, float, unsigned long long, direction)          \
     RESIDENT_ROUNDED_INTEGER(__ll2double_##suffix, double, long long, direction)                  \
     RESIDENT_ROUNDED_INTEGER(__ull2double_##suffix, double, unsigned long long, direction)
-RESIDENT_ROUNDED(rd, FE_DOWNWARD)
-RESIDENT_ROUNDED(ru, FE_UPWARD)
-RESIDENT_ROUNDED(rz, FE_TOWARDZERO)
+RESIDENT_ROUNDED(rd, resident::host::rounds_down)
+RESIDENT_ROUNDED(ru, resident::host::rounds_up)
+RESIDENT_ROUNDED(rz, resident::host::rounds_to_zero)
 #undef RESIDENT_ROUNDED
 #undef RESIDENT_ROUNDED_INTEGER
 #undef RESIDENT_ROUNDED_1
 #undef RESIDENT_ROUNDED_2
 #undef RESIDENT_ROUNDED_3
 
+RESIDENT_INLINE void *memcpy(void *to, const void *from, size_t bytes) {
 #ifdef RESIDENT_SANITIZE
-// Functions of C are not compiled to be checked.
-namespace resident {
-namespace host {
-
-RESIDENT_INLINE void *copy_bytes(void *to, const void *from, size_t bytes) {
-    touch_range(from, bytes, resident_reads);
-    touch_range(to, bytes, resident_writes);
+    // The function of C is not compiled to be checked.
+    resident::host::touch_range(from, bytes, resident_reads);
+    resident::host::touch_range(to, bytes, resident_writes);
     return __builtin_memmove(to, from, bytes);
+#else
+    return __builtin_memcpy(to, from, bytes);
+#endif
 }
 
-RESIDENT_INLINE void *set_bytes(void *to, int value, size_t bytes) {
-    touch_range(to, bytes, resident_writes);
+RESIDENT_INLINE void *memset(void *to, int value, size_t bytes) {
+#ifdef RESIDENT_SANITIZE
+    resident::host::touch_range(to, bytes, resident_writes);
+#endif
     return __builtin_memset(to, value, bytes);
 }
-
-} // namespace host
-} // namespace resident
-
-namespace resident {
-namespace host {
-
-// Functions of the C library write through pointers.
-RESIDENT_INLINE void store_sincos(float x, float *s, float *c) {
-    *s = ::sinf(x);
-    *c = ::cosf(x);
-}
-RESIDENT_INLINE void store_sincos(double x, double *s, double *c) {
-    *s = ::sin(x);
-    *c = ::cos(x);
-}
-RESIDENT_INLINE float store_frexp(float x, int *exponent) {
-    int of_x;
-    float part = ::frexpf(x, &of_x);
-    *exponent = of_x;
-    return part;
-}
-RESIDENT_INLINE float store_modf(float x, float *whole) {
-    float of_x;
-    float part = ::modff(x, &of_x);
-    *whole = of_x;
-    return part;
-}
-
-} // namespace host
-} // namespace resident
-
-#define sincosf(x, s, c) resident::host::store_sincos(x, s, c)
-#define sincos(x, s, c) resident::host::store_sincos(x, s, c)
-#define frexpf(x, exponent) resident::host::store_frexp(x, exponent)
-#define modff(x, whole) resident::host::store_modf(x, whole)
-#define memcpy(to, from, bytes) resident::host::copy_bytes(to, from, bytes)
-#define memmove(to, from, bytes) resident::host::copy_bytes(to, from, bytes)
-#define memset(to, value, bytes) resident::host::set_bytes(to, value, bytes)
-#endif

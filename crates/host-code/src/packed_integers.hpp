@@ -14,7 +14,7 @@ template <typename Lane, typename Of> inline unsigned int by_lanes(Of of) {
     return result;
 }
 template <typename Lane> inline int clamped(int value) {
-    constexpr int least = std::numeric_limits<Lane>::min(), most = std::numeric_limits<Lane>::max();
+    constexpr int least = limits<Lane>::least, most = limits<Lane>::most;
     return value < least ? least : value > most ? most : value;
 }
 /// The sum of `count` products: of integers of one word, and those from `first` of another.

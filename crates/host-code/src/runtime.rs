@@ -2,7 +2,7 @@
 //! other side of `cuda_on_host.hpp`.
 
 use std::cell::Cell;
-use std::ffi::{CStr, c_char, c_uint, c_ulonglong, c_void};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_ulonglong, c_void};
 
 use super::{heap, launch_timeout, output, turns, waiting};
 
@@ -57,6 +57,7 @@ pub struct Runtime {
     turn: unsafe extern "C" fn() -> c_uint,
     poll: unsafe extern "C" fn(),
     fail: unsafe extern "C" fn(*const c_char),
+    format: Format,
     print: unsafe extern "C" fn(*const c_char, *const c_char),
     allocate: unsafe extern "C" fn(usize) -> *mut c_void,
     release: unsafe extern "C" fn(*mut c_void),
@@ -72,10 +73,17 @@ pub(super) static RUNTIME: Runtime = Runtime {
     turn: turns::turn,
     poll,
     fail,
+    format: snprintf,
     print,
     allocate: heap::allocate,
     release: heap::release,
 };
+
+type Format = unsafe extern "C" fn(*mut c_char, usize, *const c_char, ...) -> c_int;
+
+unsafe extern "C" {
+    fn snprintf(text: *mut c_char, bytes_max: usize, format: *const c_char, ...) -> c_int;
+}
 
 /// `resident_host_run`.
 pub type RunBlocks = unsafe extern "C" fn(

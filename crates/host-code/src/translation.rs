@@ -15,6 +15,10 @@ use resident_code::kernels::definitions;
 use resident_code::words::{find_in_code, words};
 use resident_code::{includes, numbers, prelude};
 
+/// What NVRTC declares of C and C++, in place of this machine's headers.
+const DECLARATIONS: &str = include_str!("declarations.hpp");
+const FUNCTIONS_OF_C: &str = include_str!("functions_of_c.hpp");
+
 /// What CUDA C needs beyond C++17.
 const CUDA_ON_HOST: &str = include_str!("cuda_on_host.hpp");
 
@@ -24,9 +28,6 @@ const PACKED_INTEGERS: &str = include_str!("packed_integers.hpp");
 
 /// What the preprocessor leaves as it is where a source is looked through.
 const OUTLINE: &str = include_str!("outline.hpp");
-
-/// What is ambiguous in CUDA C.
-const AMBIGUOUS: &str = include_str!("ambiguous.hpp");
 
 /// How blocks run.
 const ENTRY: &str = include_str!("entry.hpp");
@@ -69,7 +70,7 @@ pub struct Translation {
     options_of_source: Vec<Arc<str>>,
     /// The kernels and functions that use what is not there.
     left_out: Vec<LeftOut>,
-    /// Files for headers that nobody has.
+    /// Files for headers of features that are not there.
     missing_headers: Vec<(String, String)>,
     /// Whether it is to be refused what NVRTC refuses.
     is_strict: bool,
@@ -152,10 +153,7 @@ impl Translation {
         let source = launch_bounds::with_hidden(source, hidden);
         let source = prelude::from_line_1(&source, &self.file);
         let expressions = self.listed_expressions(hidden);
-        format!(
-            "\n{before}#define RESIDENT_IN_SOURCE 1\n{source}\n#undef RESIDENT_IN_SOURCE\n\
-             {expressions}{behind}"
-        )
+        format!("\n{before}{source}\n{expressions}{behind}")
     }
 
     fn listed_expressions(&self, hidden: &[HiddenBounds]) -> String {
@@ -239,11 +237,14 @@ fn headers_before(checks: Checks) -> String {
         Checks::On => (sanitizer::CALLS_HEADER, sanitizer::FAST_PATH_HEADER),
         Checks::Off => ("", ""),
     };
+    let libc = if cfg!(target_env = "gnu") { "#define RESIDENT_GLIBC 1" } else { "" };
     format!(
-        "#line 1 \"calls.hpp\"\n{calls}\n#line 1 \"fast_path.hpp\"\n{fast_path}\n\
+        "{libc}\n#line 1 \"declarations.hpp\"\n{DECLARATIONS}\n\
+         #line 1 \"functions_of_c.hpp\"\n{FUNCTIONS_OF_C}\n\
+         #line 1 \"calls.hpp\"\n{calls}\n#line 1 \"fast_path.hpp\"\n{fast_path}\n\
          #line 1 \"cuda_on_host.hpp\"\n{CUDA_ON_HOST}\n\
          #line 1 \"mathematics.hpp\"\n{MATHEMATICS}\n\
-         #line 1 \"ambiguous.hpp\"\n{AMBIGUOUS}\n#line 1 \"entry.hpp\"\n{ENTRY}\n\
+         #line 1 \"entry.hpp\"\n{ENTRY}\n\
          {}{}\n\
          #line 1 \"kernels.hpp\"\n{KERNELS}\n",
         prelude::TEXT,
@@ -258,13 +259,27 @@ fn before(text: &str) -> String {
     } else {
         String::new()
     };
-    let is_of_c = |name: &&str| NAMES_OF_C.contains(name);
     let defined = definitions(text);
-    let names = defined.iter().map(|kernel| &*kernel.name).filter(is_of_c);
+    let is_own = |(name, is_of_cuda): &(&str, bool)| {
+        defined.iter().any(|kernel| kernel.name == *name) || !is_of_cuda && declares(text, name)
+    };
+    let names = CALLED_BY_COMPILERS.into_iter().filter(is_own);
     let renamed: String =
-        names.map(|name| format!("#define {name} resident_entry_{name}\n")).collect();
-    let numbers = numbers::for_host(text);
+        names.map(|(name, _)| format!("#define {name} {RENAMED}{name}\n")).collect();
+    let numbers = numbers::for_host(text, headers::includes_others);
     format!("{packed}#line 1 \"outline.hpp\"\n{OUTLINE}\n{renamed}{numbers}")
+}
+
+/// Whether a source has a name other than in calls.
+fn declares(text: &str, name: &str) -> bool {
+    let mut before = "";
+    words(text).any(|(at, word)| {
+        let is_called = text[at + word.len()..].trim_start().starts_with('(');
+        let is_after_type = text[..at].trim_end().ends_with(before) && before != "return";
+        let is_declared = word == name && (!is_called || is_after_type && !before.is_empty());
+        before = word;
+        is_declared
+    })
 }
 
 /// Few sources use them, and compilers need a tenth of the headers' time for them.
@@ -304,7 +319,7 @@ fn options(
     let mut options: Vec<OsString> =
         defines.chain(translated(&source.options)).map(OsString::from).collect();
     let folders = source.includes.iter().map(|folder| &**folder).chain(path.and_then(Path::parent));
-    options.extend(folders.map(include_option));
+    options.extend(folders.map(headers::include_option));
     if launch_timeout::polls()? {
         options.push(OsString::from(launch_timeout::OPTION));
     }
@@ -312,13 +327,6 @@ fn options(
         options.push(OsString::from(sanitizer::OPTION));
     }
     Ok(options)
-}
-
-/// The option that adds a folder, whatever its name, to those of headers.
-pub(super) fn include_option(folder: &Path) -> OsString {
-    let mut option = OsString::from("-I");
-    option.push(folder);
-    option
 }
 
 /// NVRTC's options in the spelling of C++ compilers. Those that concern GPUs alone are left out.
@@ -469,13 +477,13 @@ fn without_specifiers(declaration: &str) -> String {
     plain.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Names of C libraries that kernels may have. Such a kernel gets another name here.
-const NAMES_OF_C: [&str; 40] = [
-    "abort", "access", "bind", "clock", "close", "connect", "div", "exit", "gamma", "index", "j0",
-    "j1", "jn", "kill", "link", "log", "memcpy", "memmove", "memset", "open", "pause", "pipe",
-    "qsort", "rand", "random", "read", "remove", "rename", "rindex", "select", "send", "signal",
-    "sleep", "srandom", "sync", "system", "time", "write", "y0", "y1",
-];
+/// What compilers call although no source names it, and whether CUDA has it too. A kernel, function
+/// or variable of such a name gets another one here.
+const CALLED_BY_COMPILERS: [(&str, bool); 4] =
+    [("memcpy", true), ("memset", true), ("memmove", false), ("memcmp", false)];
+
+/// How that begins.
+pub(super) const RENAMED: &str = "of_source_of_resident_";
 
 #[cfg(test)]
 mod tests {

@@ -19,7 +19,11 @@ fn what_ends_a_process_and_no_compiler_for_gpus_takes_is_refused_with_its_line()
             "__device__ void f() {\n __builtin_exit(1); }",
             "2: NVRTC has no `__builtin_exit`: write `__trap()`",
         ),
-        ("__device__ void *f(int n) {\n return alloca(n); }", "2: NVRTC has no `__builtin_alloca`"),
+        (
+            "__device__ void *f(int n) {\n return alloca(n); }",
+            "2: the source does not declare `alloca`",
+        ),
+        ("__device__ void f(int n) {\n exit(n); }", "2: the source does not declare `exit`"),
     ] {
         let kernel = "\nextern \"C\" __global__ void wrong(int *x) { x[0] = 1; }";
         let log = refused(&[source, kernel].concat(), &Device::cpu());

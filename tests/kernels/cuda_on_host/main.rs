@@ -17,6 +17,7 @@ mod language;
 mod limits;
 mod mistakes;
 mod modules;
+mod names;
 mod progress;
 mod progress_of_blocks;
 mod refusals;

@@ -6,7 +6,7 @@
 //! | `features` | features that are not there |
 //! | `left_out`, `callers` | the kernels that use them, and functions with their callers |
 //! | `initialisers` | variables that code initialises, in what was compiled |
-//! | `missing_headers` | headers that NVRTC does not find either |
+//! | `missing_headers` | headers of features that are not there |
 //! | `preprocessed` | a source as the preprocessor leaves it |
 //! | `outline` | the functions of a preprocessed source |
 //! | `strictness` | what NVRTC refuses in a preprocessed source |

@@ -1,27 +1,15 @@
-//! What NVRTC refuses in a source that a C++ compiler takes: functions and variables of the host,
-//! and the standard library. It is looked for in the preprocessed source, in which `__device__` and
-//! its kin stand as they are.
+//! What NVRTC refuses in a source that a C++ compiler takes: functions and variables of the host.
+//! It is looked for in the preprocessed source, in which `__device__` and its kin stand as they
+//! are.
 
-use resident_code::words::{code_only, words};
+use resident_code::words::words;
 
 use super::outline::{declared_functions, functions, plain_variables};
 use super::preprocessed::Preprocessed;
 
-/// What NVRTC has of the standard library.
-const OF_STANDARD_LIBRARY: [&str; 3] = ["move", "forward", "initializer_list"];
-
-/// Types that the C library declares for old programs, and what they are.
-const TYPES_OF_MACHINE: [(&str, &str); 3] =
-    [("uint", "unsigned int"), ("ushort", "unsigned short"), ("ulong", "unsigned long")];
-
-/// Words of statements in which a source declares a name itself.
-const OF_DECLARATIONS: [&str; 7] =
-    ["typedef", "using", "struct", "class", "enum", "union", "typename"];
-
 /// Functions that take memory of the stack, end a program or leave its functions, which compilers
 /// for the host have without a declaration of the source, and what to write instead.
-const OF_COMPILERS: [(&str, &str); 8] = [
-    ("alloca", "an array whose length is a constant"),
+const OF_COMPILERS: [(&str, &str); 7] = [
     ("__builtin_abort", TRAP),
     ("__builtin_alloca", "an array whose length is a constant"),
     ("__builtin_alloca_with_align", "an array whose length is a constant"),
@@ -33,8 +21,7 @@ const OF_COMPILERS: [(&str, &str); 8] = [
 const TRAP: &str = "`__trap()`, or `assert`";
 
 /// Functions of a GPU that a source may declare anew as it does for C.
-const OF_DEVICE: [&str; 9] =
-    ["clock", "clock64", "free", "malloc", "memcpy", "memmove", "memset", "printf", "vprintf"];
+const OF_DEVICE: [&str; 7] = ["clock", "clock64", "free", "malloc", "memcpy", "memset", "printf"];
 
 /// The options of NVRTC with which functions and variables without `__device__` are a device's.
 const DEVICE_BY_DEFAULT: [&str; 2] = ["-default-device", "--device-as-default-execution-space"];
@@ -49,44 +36,7 @@ pub(in super::super) fn fault(
         let declared = || declared_host_function(source);
         host_function(source).or_else(declared).or_else(|| host_variable(source))
     };
-    let of_machine = || type_of_machine(source).or_else(|| function_of_compiler(source));
-    standard_library(source).or_else(of_machine).or_else(|| (!is_device).then(of_host).flatten())
-}
-
-/// The first name of the standard library that NVRTC lacks.
-fn standard_library(source: &Preprocessed) -> Option<String> {
-    let code = code_only(&source.text);
-    let (at, name) = words(&code).find_map(|(at, word)| {
-        let is_qualified = code[..at].trim_end().ends_with("::");
-        let behind = code[at + word.len()..].trim_start().strip_prefix("::")?.trim_start();
-        let name = words(behind).next().map_or("", |(_, name)| name);
-        let is_there = OF_STANDARD_LIBRARY.contains(&name) || !behind.starts_with(name);
-        (word == "std" && !is_qualified && !is_there).then(|| (at, name.to_owned()))
-    })?;
-    Some(format!(
-        "{}: `std::{name}`: NVRTC has no standard library of C++; write `{name}` if CUDA C has \
-         it, such as `sqrtf` or `max`, or a `__device__` function of your own",
-        source.place(at)
-    ))
-}
-
-/// The first name of a type that only headers of this machine have.
-fn type_of_machine(source: &Preprocessed) -> Option<String> {
-    let code = code_only(&source.text);
-    let first = |name: &str| words(&code).find(|(_, word)| *word == name).map(|(at, _)| at);
-    let is_declared = |at: usize| {
-        let statement = code[..at].rsplit([';', '{', '}']).next().unwrap_or_default();
-        words(statement).any(|(_, word)| OF_DECLARATIONS.contains(&word))
-    };
-    let mut of_machine = TYPES_OF_MACHINE.iter().filter_map(|(name, instead)| {
-        first(name).filter(|at| !is_declared(*at)).map(|at| (at, name, instead))
-    });
-    let (at, name, instead) = of_machine.next()?;
-    Some(format!(
-        "{}: `{name}` is a type of this machine's headers, which NVRTC does not have: write \
-         `{instead}`, or declare it by `typedef {instead} {name};`",
-        source.place(at)
-    ))
+    function_of_compiler(source).or_else(|| (!is_device).then(of_host).flatten())
 }
 
 /// The first function that only compilers for the host have.
@@ -157,16 +107,13 @@ mod tests {
     }
 
     #[test]
-    fn the_standard_library_and_host_functions_are_refused_with_their_lines() {
+    fn functions_and_variables_of_the_host_are_refused_with_their_lines() {
         assert_eq!(
             of("__device__ int f() { return 1; }\n__global__ void k() { std::move(1); }"),
             None
         );
-        let said = of("__global__ void k() {\n  x = std::max(1, 2); }").expect("no std::max");
-        assert!(said.starts_with("k.cu:2: `std::max`"), "{said}");
         let said = of("\nint f() {\n return 1; }").expect("a host function");
         assert!(said.starts_with("k.cu:2: the function `f` is one of the host"), "{said}");
-        assert_eq!(of("cuda::std::array<int, 2> x; __device__ int std = 1;"), None);
         let said = of("__device__ int a;\nextern \"C\" void exit(int);").expect("the host's");
         assert!(said.starts_with("k.cu:2: the function `exit` is declared as one of"), "{said}");
         for fine in [
@@ -182,21 +129,6 @@ mod tests {
         assert!(said.starts_with("k.cu:2: the variable `b` is one of the host"), "{said}");
         let said = of("__device__ int g() { }\n# 7 \"part.cuh\" 1\nint h() { }\n# 3 \"k.cu\" 2\n");
         assert!(said.expect("a host function").starts_with("part.cuh:7: the function `h`"));
-    }
-
-    #[test]
-    fn types_of_the_machine_are_refused_unless_the_source_declares_them() {
-        let said = of("__global__ void k(\n  uint n) {}").expect("`uint` is not there");
-        assert!(said.starts_with("k.cu:2: `uint` is a type of this machine's headers"), "{said}");
-        assert!(said.contains("`typedef unsigned int uint;`"), "{said}");
-        for declared in [
-            "typedef unsigned int uint; __global__ void k(uint n) {}",
-            "using ulong = unsigned long; __global__ void k(ulong n) {}",
-            "template <typename ushort> __device__ void f(ushort n) {}",
-            "__global__ void k(uint3 n) {}",
-        ] {
-            assert_eq!(of(declared), None, "{declared}");
-        }
     }
 
     #[test]

@@ -36,19 +36,19 @@ template <> struct element<void> { static constexpr unsigned int len_bytes = 1; 
 template <> struct element<const void> { static constexpr unsigned int len_bytes = 1; };
 
 template <typename T> struct parameter_of {
-    static constexpr program::kind kind = std::is_floating_point<T>::value ? floating
-                                          : std::is_scalar<T>::value       ? whole
-                                                                           : aggregate;
+    static constexpr program::kind kind = host::is_one_of<T, float, double> ? floating
+                                          : host::is_integer<T> || __is_enum(T) ? whole
+                                                                                : aggregate;
     static constexpr parameter value = {sizeof(T), alignof(T), kind, 0};
 };
 template <typename T> struct parameter_of<T *> {
     static constexpr parameter value = {sizeof(T *), alignof(T *),
-                                        std::is_const<T>::value ? read : written,
+                                        host::is_const<T> ? read : written,
                                         element<T>::len_bytes};
 };
 template <typename T, int N> struct parameter_of<View<T, N>> {
     static constexpr parameter value = {sizeof(View<T, N>), alignof(View<T, N>),
-                                        std::is_const<T>::value ? view_read : view_written,
+                                        host::is_const<T> ? view_read : view_written,
                                         sizeof(T)};
 };
 
@@ -58,12 +58,12 @@ template <typename... Parameters, void (*code)(Parameters...)>
 struct entry<void (*)(Parameters...), code> {
     static constexpr unsigned int count = sizeof...(Parameters);
     static constexpr parameter parameters[count + 1] = {
-        parameter_of<std::remove_cv_t<Parameters>>::value..., {}};
+        parameter_of<host::plain_t<Parameters>>::value..., {}};
 
     static void run(const resident_launch *launch, const resident_runtime *library,
                     resident_progress *progress, unsigned long long end, unsigned int first) {
         host::entry<void (*)(Parameters...)>::template run<code>(
-            *launch, *library, *progress, end, first, std::make_index_sequence<count>());
+            *launch, *library, *progress, end, first, host::numbers_below<count>());
     }
 };
 
