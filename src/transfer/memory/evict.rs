@@ -17,7 +17,7 @@ use resident_backend::Maker;
 use resident_backend::call_site::CallSite;
 use resident_backend::sync;
 use resident_core::Access;
-use resident_core::coherence::{Content, Location};
+use resident_core::coherence::{Content, Location, Region};
 use resident_core::layout::{MemoryOrder, Selection};
 use resident_core::ordering::{Mark, UseEnd};
 
@@ -348,7 +348,11 @@ impl<'w> WriteBack<'w> {
         if !users_of_other_kinds(&state, &device, &only_there).is_empty() {
             return Ok(false);
         }
-        let regions = first_operation(request, &state, &device, only_there);
+        // The copy fails if it finds elements that a launch left out. Then the others must stay.
+        let waits = device.properties().knows_left_out;
+        let regions =
+            if waits { only_there } else { of_one_writer(request, &state, location, only_there) };
+        let regions = first_operation(request, &state, &device, regions);
         if !std::mem::replace(&mut self.is_prepared, true) {
             drop(state);
             prepare_downloads(&device, request.staged_bytes(&device, &regions).into_iter());
@@ -357,8 +361,6 @@ impl<'w> WriteBack<'w> {
         self.is_prepared = false;
         self.copies.inquiry();
         let stream = &device.stream_for_frees().unwrap_or_else(|| device.stream());
-        // The copy fails if it finds elements that a launch left out. Then the others must stay.
-        let waits = device.properties().knows_left_out;
         let purpose = if waits { Purpose::AwaitedWriteBack } else { Purpose::WriteBack };
         let (from, to) = (ReadFrom::Copy(location), state.host_location());
         let (maker, regions) = (Maker::Stream, &regions);
@@ -371,6 +373,30 @@ impl<'w> WriteBack<'w> {
         }
         Ok(true)
     }
+}
+
+/// The parts of these regions that one kernel or copy wrote last that may still fail; all of them
+/// if there is no such work. A copy fails if work fails that wrote what it reads. So each copies
+/// what one such piece of work wrote, and its failure loses no contents of others.
+fn of_one_writer(
+    request: &Request<'_>,
+    state: &ArrayState,
+    location: Location,
+    regions: Regions,
+) -> Regions {
+    let extents = request.storage.memory_order().extents();
+    let (mut parts, mut writer) = (Regions::new(), None);
+    state.uses(location).visit_written_regions(extents, |written, mark| {
+        let Some(work) = mark.written_by().filter(|_| !state.is_retired(mark)) else { return };
+        let work = (mark.stream, work);
+        if writer.is_none_or(|writer| writer == work) {
+            let known = parts.len();
+            parts.extend(regions.iter().filter_map(|region| region.intersection(written)));
+            writer = writer.or_else(|| (parts.len() > known).then_some(work));
+        }
+    });
+    let len = |regions: &Regions| regions.iter().map(Region::len).sum::<u64>();
+    if parts.is_empty() || len(&parts) == len(&regions) { regions } else { parts }
 }
 
 /// The first of these regions, as many as one operation should copy to the host.

@@ -281,6 +281,41 @@ fn a_failed_write_back_loses_what_only_the_device_had_and_says_so() -> Result<()
 }
 
 #[test]
+fn a_failed_kernel_loses_only_its_own_part_of_what_is_written_back() -> Result<()> {
+    let set = Kernel::<(u8, Out<u8>)>::new("set").host(|_, (value, x)| x.fill(value));
+    let parts = [600..LEN, 0..300, 300..600];
+    for (seed, page_bytes, failed) in (0..6).flat_map(|seed| {
+        [0, 50, 100]
+            .into_iter()
+            .flat_map(move |page| (0..3).map(move |failed| (seed, page, failed)))
+    }) {
+        let fault = Fault::nth(failed as u64 + 1).of(CallKind::Launch).late();
+        let emulation = Emulation::new().memory(1500).page_bytes(page_bytes).seed(seed);
+        let device = Device::emulated(emulation.fail(fault));
+        let (stream, other) = (device.stream(), device.new_stream()?);
+        let mut array = bytes(0);
+        set.launch_on(&stream, Grid::cover(1), (1, &mut array))?;
+        set.launch_on(&stream, Grid::cover(1), (2, &mut array.slice_mut(s![..300])))?;
+        set.launch_on(&other, Grid::cover(1), (3, &mut array.slice_mut(s![300..600])))?;
+        bytes(9).prefetch(&stream)?;
+        assert_eq!(array.residency().on(&device), Absent);
+        for (number, part) in parts.iter().enumerate() {
+            let at = format!("part {number}, kernel {failed} failed, seed {seed}, {page_bytes}");
+            match array.slice(s![part.clone()]).host() {
+                Ok(host) => {
+                    assert!(number != failed, "{at}");
+                    assert!(host.iter().all(|element| usize::from(*element) == number + 1), "{at}");
+                }
+                Err(Error::Lost { .. }) => assert_eq!(number, failed, "{at}"),
+                Err(error) => panic!("{at}: {error}"),
+            }
+        }
+        assert_ordered(&device);
+    }
+    Ok(())
+}
+
+#[test]
 fn the_error_names_what_is_in_use() -> Result<()> {
     let device = with_memory(3500);
     let stream = device.stream();

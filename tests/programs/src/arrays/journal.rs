@@ -1,7 +1,7 @@
 //! Checks the results of calls: a call must be refused exactly when a reason exists, and at most as
 //! many calls may fail as the program injected failures.
 
-use resident::emulation::CallKind;
+use resident::emulation::{Call, CallKind};
 use resident::{Device, Error, Result};
 use resident_core::Access;
 
@@ -148,12 +148,12 @@ impl Journal {
         references: &mut [Reference<T>],
         (uses, misfits): (&[Use], &[Misfit]),
     ) -> Option<R> {
-        if self.has_late_failure() {
-            uses.iter().for_each(|used| references[used.array].is_doubtful = true);
-            if self.limit.is_some() {
-                // It may be the write-back of any array, which loses what only the device had.
+        for failing in self.late_failures() {
+            if failing.label.starts_with("write-back of ") {
+                // It may be of any array, which loses what only the device had.
                 references.iter_mut().for_each(Reference::doubt);
             }
+            uses.iter().for_each(|used| references[used.array].is_doubtful = true);
         }
         let read = || uses.iter().filter(|used| used.reads());
         let has_unwritten = read().any(|used| references[used.array].has_unwritten(&used.cells));
@@ -205,22 +205,24 @@ impl Journal {
         }
     }
 
-    /// Whether work that will fail when it runs was queued since the last call. A failed fill of a
+    /// The work that was queued since the last call and will fail when it runs. A failed fill of a
     /// stale copy with poison bytes loses no contents.
-    fn has_late_failure(&mut self) -> bool {
+    fn late_failures(&mut self) -> Vec<Call> {
         if self.late.is_empty() {
-            return false;
+            return Vec::new();
         }
         let log = |device: &Device| device.emulation().expect("an emulated device").calls();
         let logs: Vec<_> = self.devices.iter().map(log).collect();
-        let is_new = |fault: &Failing| {
+        let find = |fault: &Failing| {
             let device = fault.device();
-            let call = logs[device].iter().find(|call| call.number == u64::from(fault.call));
-            call.is_some_and(|call| {
-                call.number > self.seen[device] && call.kind != CallKind::Poison
-            })
+            let is_new = |call: &&Call| {
+                call.number == u64::from(fault.call)
+                    && call.number > self.seen[device]
+                    && call.kind != CallKind::Poison
+            };
+            logs[device].iter().find(is_new).cloned()
         };
-        let found = self.late.iter().any(is_new);
+        let found = self.late.iter().filter_map(find).collect();
         self.seen = logs.iter().map(|log| log.len() as u64).collect();
         found
     }

@@ -271,10 +271,6 @@ impl<T: Value> Machine<T> {
                 self.journal.expect_failure();
                 self.references[array].is_doubtful = true;
                 self.change(&uses[0], value, true);
-                if self.journal.limit.is_some() {
-                    // A write-back that reads these elements loses all that it was to copy.
-                    self.references[array].doubt();
-                }
             }
         }
     }
