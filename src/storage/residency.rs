@@ -9,7 +9,7 @@ use crate::device::Device;
 /// The state of an array, or of a part of one, in one memory: the host's or a device's.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Validity {
-    /// The array has no memory there.
+    /// The array, or none of the part, has memory there.
     Absent,
     /// The array has memory there, but no element is valid: the contents are old, were never
     /// written, or are a constant with which this memory is not filled yet.

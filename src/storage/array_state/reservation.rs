@@ -43,6 +43,13 @@ impl Reservation {
         self.table.uncommitted(&self.pages_of(memory_order, selection))
     }
 
+    /// Whether any of these elements have memory.
+    pub(super) fn has_memory_of(&self, memory_order: &MemoryOrder, selection: &Selection) -> bool {
+        let pages = self.pages_of(memory_order, selection);
+        let missing = self.table.uncommitted(&pages);
+        pages.iter().map(Range::len).sum::<usize>() > missing.iter().map(Range::len).sum()
+    }
+
     pub(crate) fn pages_of(&self, memory_order: &MemoryOrder, selection: &Selection) -> PageRuns {
         pages_of(&self.table, memory_order, selection)
     }

@@ -60,7 +60,12 @@ impl ArrayState {
                 }
             });
         });
-        let validity = |(location, valid)| self.validity_of(memory_order, location, valid, len);
+        let validity = |(location, valid)| {
+            if valid == 0 && len > 0 && !self.has_memory_of(memory_order, location, selection) {
+                return Validity::Absent;
+            }
+            self.validity_of(memory_order, location, valid, len)
+        };
         self.locations().zip(valid).map(validity).collect()
     }
 
@@ -86,5 +91,20 @@ impl ArrayState {
         } else {
             self.device_copy(location).has_memory()
         }
+    }
+
+    /// Whether any of these elements have memory.
+    fn has_memory_of(
+        &self,
+        memory_order: &MemoryOrder,
+        location: Location,
+        selection: &Selection,
+    ) -> bool {
+        if location == Location::HOST {
+            return self.host.is_some();
+        }
+        let copy = self.device_copy(location);
+        copy.address().is_some()
+            || copy.reserved().is_some_and(|it| it.has_memory_of(memory_order, selection))
     }
 }

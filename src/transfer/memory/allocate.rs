@@ -18,7 +18,9 @@ use crate::storage::{
 use crate::transfer::access::error::host_full;
 use crate::transfer::access::request::Request;
 use crate::transfer::copy::report::{record_memory, run_deferred};
-use resident_backend::{Address, BackendError, BackendErrorKind, HostMemory, PageRange, scope};
+use resident_backend::{
+    Address, BackendError, BackendErrorKind, DeviceKind, HostMemory, PageRange, scope,
+};
 use resident_core::Access;
 use resident_core::coherence::Location;
 use resident_core::layout::{PageTable, Selection};
@@ -26,6 +28,10 @@ use resident_core::ordering::{Mark, UseEnd};
 
 /// An array of fewer pages of the device has memory as a whole.
 const PAGES_MIN: u64 = 16;
+
+/// So does one of fewer bytes on [`Device::cpu`], unless the program limits its memory: addresses
+/// and pages come from the system and return to it with each array, whole copies from the pool.
+const CPU_BYTES_MIN: u64 = 2 << 20;
 
 /// So does one whose first access leaves out less than this part of its pages: one in so many.
 const PART_LEFT_OUT_MIN: usize = 8;
@@ -147,7 +153,12 @@ impl<'a> Request<'a> {
     fn page_table(&self, state: &ArrayState, device: &Device) -> Option<PageTable> {
         let (unit_bytes, order) = (device.properties().page_bytes?, self.storage.memory_order());
         let is_large = order.len_bytes().div_ceil(unit_bytes.max(1)) >= PAGES_MIN;
-        if !is_large || state.is_explicit() || matches!(self.selection, Selection::Whole) {
+        let is_small = || order.len_bytes() < CPU_BYTES_MIN && is_unlimited_cpu(device);
+        if !is_large
+            || state.is_explicit()
+            || matches!(self.selection, Selection::Whole)
+            || is_small()
+        {
             return None;
         }
         let table = PageTable::new(order.len_bytes(), unit_bytes);
@@ -240,4 +251,10 @@ impl<'a> Request<'a> {
             .map(|buffer| Arc::new(buffer) as Arc<dyn HostMemory>)
             .ok_or_else(|| host_full(self.storage).at(self.site))
     }
+}
+
+/// Whether this is [`Device::cpu`], and its memory has no limit.
+fn is_unlimited_cpu(device: &Device) -> bool {
+    let is_cpu = device.kind() == DeviceKind::Cpu && device.emulation().is_none();
+    is_cpu && device.memory_limit().is_none()
 }

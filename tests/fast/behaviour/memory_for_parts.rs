@@ -191,6 +191,45 @@ fn devices_without_pages_and_small_arrays_and_explicit_ones_have_memory_as_a_who
     Ok(())
 }
 
+/// Their memory comes from the pool, unless memory is limited.
+#[test]
+fn short_lived_arrays_on_the_cpu_have_memory_as_a_whole() -> Result<()> {
+    own_process!();
+    let device = Device::cpu();
+    let cases = [(1 << 20, None, 1 << 20), (2 << 20, None, 4096), (1 << 20, Some(9000), 4096)];
+    for (len_bytes, limit_bytes, expected) in cases {
+        device.set_memory_limit(limit_bytes)?;
+        let array = SmartArray::<u8, _>::zeros(len_bytes);
+        array.slice(s![5..7]).prefetch(&device.stream())?;
+        assert_eq!(device.memory().in_use, expected, "{len_bytes} of {limit_bytes:?}");
+        drop(array);
+        device.synchronize()?;
+        assert_eq!(device.memory().in_use, 0);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_part_without_memory_is_absent() -> Result<()> {
+    let devices = [(); 2].map(|()| Device::emulated(paged()));
+    let mut array = table(0);
+    let [top, bottom] = [rows(0..32), rows(32..64)];
+    launch(&mut array, &top, &devices[0].stream())?;
+    launch(&mut array, &bottom, &devices[1].stream())?;
+    let validities = |at: &Part| {
+        let residency = part(&array, at).residency();
+        [residency.on(&devices[0]), residency.on(&devices[1])]
+    };
+    assert_eq!(validities(&top), [Valid, Absent]);
+    assert_eq!(validities(&bottom), [Absent, Valid]);
+    let half = Partial { valid_bytes: 16 * PAGE as u64 };
+    assert_eq!(validities(&rows(16..48)), [half, half]);
+    part_mut(&mut array, &top).fill(3)?;
+    drop(part_mut(&mut array, &top).host_mut()?);
+    assert_eq!(part(&array, &top).residency().on(&devices[0]), Stale);
+    Ok(())
+}
+
 #[test]
 fn the_address_stays_while_parts_come_and_go() -> Result<()> {
     let device = Device::emulated(paged());
@@ -207,7 +246,7 @@ fn the_address_stays_while_parts_come_and_go() -> Result<()> {
     // The first rows were used less recently.
     device.set_memory_limit(Some(16 * PAGE as u64))?;
     assert_eq!(device.memory().in_use, 16 * PAGE as u64);
-    assert_eq!(part(&array, &rows(8..16)).residency().on(&device), Stale);
+    assert_eq!(part(&array, &rows(8..16)).residency().on(&device), Absent);
     assert_eq!(part(&array, &rows(20..36)).residency().on(&device), Valid);
     assert_eq!(address(&array, &rows(20..21), &stream)?, first);
     used(&mut array, &rows(0..8))?;
@@ -283,9 +322,9 @@ fn what_a_launch_has_acquired_stays_while_its_other_arguments_need_room() -> Res
         }
         assert_eq!(device.traffic().to_device.bytes - before, 4 * PAGE as u64);
         let here = |array: &Table, at: Range<usize>| part(array, &rows(at)).residency().on(&device);
-        assert_eq!([here(&one, 0..4), here(&one, 4..6)], [Valid, Stale]);
+        assert_eq!([here(&one, 0..4), here(&one, 4..6)], [Valid, Absent]);
         let last = if is_one_array { &one } else { &other };
-        assert_eq!([here(last, 32..36), here(last, 50..52)], [Valid, Stale]);
+        assert_eq!([here(last, 32..36), here(last, 50..52)], [Valid, Absent]);
         let (mut expected, seed) = (values(0), u32::from(!is_one_array));
         expected.slice_mut(s![..6, ..]).mapv_inplace(|x| x + 1);
         let sum = &expected.slice(s![..4, ..]) + &values(seed).slice(s![32..36, ..]);
