@@ -35,6 +35,7 @@ mod numba_device_array_defects;
 mod one_memory;
 mod order;
 mod owners;
+mod parts_drawn;
 mod peer_hazards;
 mod reinterpreted;
 mod repeated_launches;
