@@ -347,13 +347,20 @@ impl Watcher for WatchCore {
         loop {
             self.advance(Occasion::End);
             let mut state = self.state.lock();
-            if !state.is_taking {
+            // Work that writes memory which the host and a device share.
+            let behind = state.behind.take();
+            if !state.is_taking && behind.is_none() {
                 state.is_over = true;
                 break;
             }
             drop(state);
-            // Another thread takes an earlier state, for which it waits for nothing.
-            std::thread::yield_now();
+            match behind {
+                Some((stream, end)) if stream.wait_until(end, self.site).is_ok() => {}
+                // This thread may not wait, or the device is lost: there is no last state.
+                Some(_) => self.state.lock().is_over = true,
+                // Another thread takes an earlier state, for which it waits for nothing.
+                None => std::thread::yield_now(),
+            }
         }
         self.announce();
         report();
