@@ -60,7 +60,7 @@ fn iterate(device: &Device, start: &Array2<f32>) -> Result<Plane> {
     for _ in 0..STEPS {
         for first in (1..POINTS - 1).step_by(TILE_ROWS) {
             let end = (first + TILE_ROWS).min(POINTS - 1);
-            let tile = &mut next.slice_mut(s![first..end, 1..-1]);
+            let tile = &mut next.slice_mut(s![first..end, 1..POINTS - 1]);
             let read = &now.slice(s![first - 1..end + 1, ..]);
             let grid = Grid::cover_2d((end - first, POINTS - 2), (8, 32));
             kernel.launch_on(&stream, grid, (read, tile))?;
@@ -91,7 +91,7 @@ fn mean(now: &ArrayView2<'_, f32>, i: usize, j: usize) -> f32 {
 fn on_host(mut now: Array2<f32>) -> Array2<f32> {
     let mut next = now.clone();
     for _ in 0..STEPS {
-        for ((i, j), next) in next.slice_mut(s![1..-1, 1..-1]).indexed_iter_mut() {
+        for ((i, j), next) in next.slice_mut(s![1..POINTS - 1, 1..POINTS - 1]).indexed_iter_mut() {
             *next = mean(&now.view(), i + 1, j + 1);
         }
         std::mem::swap(&mut now, &mut next);

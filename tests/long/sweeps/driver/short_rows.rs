@@ -39,7 +39,10 @@ fn run(device: &Device) -> usize {
     for turn in 0..4 {
         let columns = s![1.., 3 * turn..3 * turn + 2];
         again(&mut refused, || array.gpu_mut_on(&stream).map(drop));
-        again(&mut refused, || Ok(array.slice_mut(columns).host_mut()?.fill(turn as u32)));
+        again(&mut refused, || {
+            array.slice_mut(columns).host_mut()?.fill(turn as u32);
+            Ok(())
+        });
         again(&mut refused, || array.prefetch(&stream));
         expected.slice_mut(columns).fill(turn as u32);
     }
