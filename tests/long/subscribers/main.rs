@@ -95,8 +95,10 @@ fn text_has_the_fields_of_copies_and_launches() -> Result<()> {
         .finish();
     let Ran { launch, read, device } =
         tracing::subscriber::with_default(subscriber, || program(&device))?;
-    let lines = buffer.lines();
-    let [upload, download] = &lines[..] else { panic!("two events: {lines:?}") };
+    let (memory, lines): (Vec<_>, Vec<_>) =
+        buffer.lines().into_iter().partition(|line| line.contains(MEMORY));
+    assert!(memory[0].contains("allocation of \"photo\""), "{memory:?}");
+    let [upload, download] = &lines[..] else { panic!("two copies: {lines:?}") };
     let span = format!("launch{{kernel=\"double\" device=\"{device}\" stream=0 site={launch}");
     let expected = [
         &*format!("DEBUG {span}"),
@@ -139,7 +141,17 @@ fn json_has_the_fields_of_copies_and_launches() -> Result<()> {
     let device = lab();
     let (ran, events) = Buffer::default().events(|| program(&device));
     let Ran { launch, read, device } = ran?;
-    let [upload, download] = &events[..] else { panic!("two events: {events:?}") };
+    let (memory, events): (Vec<_>, Vec<_>) =
+        events.into_iter().partition(|event| event["target"] == MEMORY);
+    let allocation = &memory[0]["fields"];
+    assert_starts(&allocation["site"], &launch);
+    let message = format!("allocation of \"photo\" on {device}, 40 bytes");
+    let expected = json!({
+        "change": "allocation", "bytes": 40, "array": "photo", "device": device,
+        "message": message,
+    });
+    assert_eq!(without_calls(allocation), expected);
+    let [upload, download] = &events[..] else { panic!("two copies: {events:?}") };
     for event in [upload, download] {
         assert_eq!((&event["level"], &event["target"]), (&json!("DEBUG"), &json!(TRANSFER)));
     }
@@ -160,6 +172,7 @@ fn json_has_the_fields_of_copies_and_launches() -> Result<()> {
 }
 
 const TRANSFER: &str = "resident::transfer";
+const MEMORY: &str = "resident::memory";
 
 /// The fields of the program's copies that are no calls.
 fn copy(direction: &str, cause: &str, device: &str) -> Value {
@@ -225,9 +238,13 @@ fn open_telemetry_has_launches_as_spans_and_copies_as_their_events() -> Result<(
     for (span, direction, cause, site) in
         [(of_launch, "to_device", "launch", &launch), (of_main, "to_host", "host", &read)]
     {
-        let [event] = &span.events.events[..] else { panic!("one copy: {span:?}") };
+        let is_copy = |attributes: &Value| attributes["target"] == TRANSFER;
+        let events = &span.events.events;
+        let mut copies = events.iter().filter(|event| is_copy(&object(&event.attributes)));
+        let (Some(event), None) = (copies.next(), copies.next()) else {
+            panic!("one copy: {span:?}")
+        };
         let attributes = object(&event.attributes);
-        assert_eq!(attributes["target"], TRANSFER);
         assert_starts(&attributes["site"], site);
         let mut expected = copy(direction, cause, &device);
         let message = expected["message"].take();
@@ -329,8 +346,9 @@ fn names_are_escaped_and_shortened_in_messages() -> Result<()> {
     let upload = || SmartArray::from(vec![1_u8; 10]).named(&hostile).prefetch(&stream);
     let (outcome, events) = Buffer::default().events(upload);
     outcome?;
-    assert_eq!(events[0]["fields"]["array"], hostile);
-    let message = events[0]["fields"]["message"].as_str().expect("a text");
+    let copy = events.iter().find(|event| event["target"] == TRANSFER).expect("a copy");
+    assert_eq!(copy["fields"]["array"], hostile);
+    let message = copy["fields"]["message"].as_str().expect("a text");
     assert!(message.starts_with("\"\\u{1b}[31m\\u{202e}\\nDEBUGx"), "{message}");
     assert!(message.ends_with("xxx\" to_device for prefetch, 10 bytes"), "{message}");
     assert!(message.chars().count() < 130, "{message}");
