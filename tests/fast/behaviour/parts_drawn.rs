@@ -164,7 +164,7 @@ impl<T: Value> Program<T> {
         let seed = self.random.below(100);
         let write = Kernel::<(u64, InOut<T, Ix2>)>::new("write").host(|_, (seed, mut x)| {
             x.indexed_iter_mut().for_each(|((r, c), x)| {
-                if (r + c + seed as usize) % 3 == 0 {
+                if (r + c + seed as usize).is_multiple_of(3) {
                     *x = T::of(seed as usize + r * 7 + c);
                 }
             });
@@ -174,7 +174,7 @@ impl<T: Value> Program<T> {
         if self.is_taken(outcome, device, needed) {
             let mut to = self.plain[which].slice_mut(s![at.0, at.1]);
             to.indexed_iter_mut().for_each(|((r, c), x)| {
-                if (r + c + seed) % 3 == 0 {
+                if (r + c + seed).is_multiple_of(3) {
                     *x = T::of(seed + r * 7 + c);
                 }
             });
@@ -342,7 +342,7 @@ impl<T: Value> Program<T> {
         match number {
             0..=5 => self.write_in_a_launch(&call),
             6 | 7 => self.overwrite_in_a_launch(&call),
-            8 | 9 | 10 => self.copy_between(&call, number),
+            8..=10 => self.copy_between(&call, number),
             11 | 12 | 16 => self.fill(&call, number),
             13 | 14 | 15 => self.use_on_the_host(&call, number),
             19 | 21 => self.read_copies(&call, number),
