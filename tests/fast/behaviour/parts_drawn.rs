@@ -344,7 +344,7 @@ impl<T: Value> Program<T> {
             6 | 7 => self.overwrite_in_a_launch(&call),
             8..=10 => self.copy_between(&call, number),
             11 | 12 | 16 => self.fill(&call, number),
-            13 | 14 | 15 => self.use_on_the_host(&call, number),
+            13..=15 => self.use_on_the_host(&call, number),
             19 | 21 => self.read_copies(&call, number),
             _ => self.move_around(&call, number),
         }
