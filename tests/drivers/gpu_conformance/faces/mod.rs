@@ -43,6 +43,7 @@ pub(crate) fn run_packed(face: &str) {
 /// Runs tests on a machine whose devices reach the host's pageable memory.
 pub(crate) fn run_on_one_memory(arguments: &[&str]) {
     run_tests(&one_memory::arguments(arguments), |command| {
-        command.env(own_process::VARIABLE, "1").env(REACHES, "1");
+        let command = command.env(own_process::VARIABLE, "1").env(REACHES, "1");
+        command.env("RESIDENT_COHERENT", "1");
     });
 }
