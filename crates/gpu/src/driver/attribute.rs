@@ -120,7 +120,6 @@ mod tests {
             (DeviceAttribute::PciDevice, Of::CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID),
             (DeviceAttribute::PciDomain, Of::CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID),
             (DeviceAttribute::PageableMemoryAccess, Of::CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS),
-            (Of::CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES,),
             (
                 DeviceAttribute::ConcurrentManagedAccess,
                 Of::CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS,
