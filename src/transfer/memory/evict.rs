@@ -440,8 +440,12 @@ fn regions_not_on_host(
 fn remove_copy(storage: &Storage, state: &mut ArrayState, location: Location, site: CallSite) {
     release::free(storage, state, state.device_copy(location));
     state.remove_copy(storage.memory_order(), location, site);
+    forget_fast_paths(storage);
+}
+
+/// The next reads find what was copied to the host by slow paths, which record them.
+fn forget_fast_paths(storage: &Storage) {
     storage.published.forget_readers();
-    // The next reads find what was copied to the host by slow paths, which record them.
     storage.published.set_host_ready(false);
 }
 
@@ -464,7 +468,6 @@ fn remove_pages(
     if !state.device_copy(location).has_memory() && !state.is_memory_claimed(location) {
         remove_copy(storage, state, location, request.site);
     }
-    storage.published.forget_readers();
-    storage.publish(state);
+    forget_fast_paths(storage);
     Some(())
 }

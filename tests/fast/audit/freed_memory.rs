@@ -106,6 +106,37 @@ fn contents_that_something_reads_after_the_write_back_are_needed() -> Result<()>
     Ok(())
 }
 
+/// The same of a copy whose memory goes page by page.
+#[test]
+fn pages_that_something_reads_after_the_write_back_are_needed() -> Result<()> {
+    let reads: [(&str, Step<'_>); 4] = [
+        ("host", &|array| array.host().map(drop)),
+        ("to_vec", &|array| array.to_vec().map(drop)),
+        ("host_mut", &|array| array.host_mut().map(drop)),
+        ("an upload", &|array| array.gpu_on(&Device::cpu().stream()).map(drop)),
+    ];
+    for (name, read) in reads {
+        let device = Device::emulated(Emulation::new().memory(500).page_bytes(16));
+        let (stream, others) = (device.stream(), [ones(60), ones(60)]);
+        let seen = report_of(|| {
+            let mut scratch = Numbers::uninit(100).named("scratch");
+            for part in [s![..40], s![40..]] {
+                write().launch_on(&stream, grid(), (&mut scratch.slice_mut(part),))?;
+            }
+            // The first pages are written back. The host reads the others before they go.
+            others[0].prefetch(&stream)?;
+            device.synchronize()?;
+            drop(scratch.slice(s![40..]).host()?);
+            others[1].prefetch(&stream)?;
+            device.synchronize()?;
+            read(&mut scratch)
+        })?;
+        assert_eq!(of_kind(&seen, "unread_write_back"), [], "{name}");
+        assert!(seen.to_document().evictions.count > 0, "{name}");
+    }
+    Ok(())
+}
+
 #[test]
 fn a_watch_and_the_owner_of_the_array_read_what_was_written_back() -> Result<()> {
     let device = Device::emulated(Emulation::new().memory(500).seed(1));
