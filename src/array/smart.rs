@@ -375,8 +375,6 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         let _allowed = audit::allow(Implicit::ALL);
         // Nothing may be queued with this memory behind the acquisition.
         transfer::finish_watches(&self.storage);
-        let release = self.request(Access::Read, Cause::Evict, "into_cuda_slice", site);
-        transfer::release_pages_on(&release, stream.device_ref())?;
         self.storage.lock().become_explicit();
         self.leave_host_memory(site)?;
         // While the guard lives, the copy is not evicted.

@@ -44,8 +44,6 @@ pub(crate) use copy::missing::{
 };
 pub(crate) use memory::allocate::allocate;
 pub(crate) use memory::evict::release_on;
-#[cfg(feature = "cuda")]
-pub(crate) use memory::evict::release_pages_on;
 pub(crate) use memory::mapped::{
     advise, allocate_managed, allocate_mapped, map_lent, prefetch_managed,
 };

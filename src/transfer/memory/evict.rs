@@ -68,18 +68,6 @@ fn give_up(request: &Request<'_>, device: &Device) -> Result<u64> {
     }
 }
 
-/// As [`release_on`], if the copy has memory by pages, which other code cannot free as it frees an
-/// allocation.
-#[cfg(feature = "cuda")]
-pub(crate) fn release_pages_on(request: &Request<'_>, device: &Device) -> Result<()> {
-    let has_pages = {
-        let state = request.storage.lock();
-        let location = state.find_location(device);
-        location.is_some_and(|location| state.device_copy(location).reserved().is_some())
-    };
-    if has_pages { release_on(request, device) } else { Ok(()) }
-}
-
 /// Makes room in an array that has copies on as many devices as it can: gives up one on a device
 /// that the program has dropped, whose contents then are on the host. `false` if there is none.
 pub(in crate::transfer) fn give_up_copy(request: &Request<'_>) -> Result<bool> {

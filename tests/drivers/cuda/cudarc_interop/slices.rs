@@ -1,8 +1,9 @@
 //! Conversions of slices to arrays and of arrays to slices, in place.
 
 use resident::cudarc::driver::{CudaContext, DevicePtr};
-use resident::ndarray::{Array2, ShapeBuilder};
-use resident::{Device, Error, SmartArray, Validity};
+use resident::ndarray::{Array1, Array2, ShapeBuilder, s};
+use resident::{Device, Error, SmartArray, Validity, audit};
+use resident_stand_in::{self as stand_in, Settings};
 
 use super::bench::{Bench, Gate, doubling, launch_with, other_context};
 use support::{assert_says, in_own_process, own_process};
@@ -65,6 +66,29 @@ fn a_slice_is_taken_over_and_given_back_in_place() {
         context.check_err().unwrap();
         bench.finish();
     }
+}
+
+/// cudarc does not unmap pages, so the slice is a copy, which the device makes.
+#[test]
+fn an_array_with_memory_by_pages_becomes_a_slice_without_a_copy_to_the_host() {
+    own_process!();
+    stand_in::load(Settings::new().page_bytes(256)).expect("the stand-in driver loads");
+    let gpu = Device::cuda(0).expect("a GPU");
+    let stream = gpu.new_stream().unwrap();
+    let mut array = SmartArray::from(Array1::from_iter(0..4096_u32));
+    for part in [s![..1000], s![1000..]] {
+        drop(array.slice_mut(part).gpu_mut_on(&stream).unwrap());
+    }
+    assert_eq!((array.traffic().to_device.bytes, gpu.memory().in_use), (16_384, 16_384));
+    let (slice, report) = audit::capture(|| array.into_cuda_slice_on(&stream).unwrap());
+    assert_eq!(report.traffic().moved().bytes, 0);
+    let back = stream.cudarc().clone_dtoh(&slice).unwrap();
+    assert_eq!(back, Vec::from_iter(0..4096));
+    drop(slice);
+    gpu.synchronize().unwrap();
+    gpu.trim().unwrap();
+    assert_eq!((gpu.memory().in_use, stand_in::memory_in_use(0)), (0, 0));
+    assert_eq!(stand_in::take_hazards(), Vec::<String>::new());
 }
 
 #[test]

@@ -51,7 +51,8 @@ fn program(device: &Device) {
     assert!(lent.iter().all(|value| *value == 1), "the loan is over");
 }
 
-fn die(kill: fn(u64)) {
+/// Runs a program on a device that dies at one point.
+pub(super) fn die(kill: fn(u64), program: fn(&Device)) {
     let Some(nth) = nth() else { return };
     let devices = kernels::open(driver::settings(), 1);
     driver::take_calls();
@@ -63,13 +64,13 @@ fn die(kill: fn(u64)) {
 #[test]
 #[ignore = "run in processes of its own by the test below"]
 fn dies_at_work() {
-    die(|nth| driver::fail_late(nth, ILLEGAL_ADDRESS));
+    die(|nth| driver::fail_late(nth, ILLEGAL_ADDRESS), program);
 }
 
 #[test]
 #[ignore = "run in processes of its own by the test below"]
 fn dies_at_a_call() {
-    die(|nth| driver::fail_any(nth, ILLEGAL_ADDRESS));
+    die(|nth| driver::fail_any(nth, ILLEGAL_ADDRESS), program);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 use support::prelude::*;
 
+use super::in_place::die;
 use super::{
     ILLEGAL_ADDRESS, OUT_OF_MEMORY, UNKNOWN, deaths, driver, kernels, nth, sweep, take_calls,
     two_devices,
@@ -106,25 +107,16 @@ fn program(device: &Device) {
     assert_eq!(column(&there).expect("the host wrote it"), Array1::from_elem(40, 5));
 }
 
-fn die(kill: fn(u64)) {
-    let Some(nth) = nth() else { return };
-    let devices = kernels::open(driver::settings(), 1);
-    driver::take_calls();
-    kill(nth);
-    program(&devices[0]);
-    println!("lost: {}", matches!(devices[0].capacity(), Err(Error::DeviceLost { .. })));
-}
-
 #[test]
 #[ignore = "run in processes of its own by the test below"]
 fn dies_at_work() {
-    die(|nth| driver::fail_late(nth, ILLEGAL_ADDRESS));
+    die(|nth| driver::fail_late(nth, ILLEGAL_ADDRESS), program);
 }
 
 #[test]
 #[ignore = "run in processes of its own by the test below"]
 fn dies_at_a_call() {
-    die(|nth| driver::fail_any(nth, ILLEGAL_ADDRESS));
+    die(|nth| driver::fail_any(nth, ILLEGAL_ADDRESS), program);
 }
 
 #[test]
