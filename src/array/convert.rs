@@ -109,8 +109,8 @@ impl<T: Element> SmartArray<T, Ix1> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// Whoever maps a file promises that no program writes it meanwhile: this is why `Mmap::map` is
-    /// `unsafe`.
+    /// The caller of `Mmap::map` promises that no program writes the file meanwhile, which is why
+    /// that function is `unsafe`.
     #[track_caller]
     pub fn from_owner(owner: impl AsRef<[T]> + Send + Sync + 'static) -> Self {
         let (buffer, len) = HostBuffer::from_owner(owner);

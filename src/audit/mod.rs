@@ -224,21 +224,20 @@ pub use totals::counters::{Counters, MemoryCounter, counters};
 pub use totals::inventory::{Entry, inventory};
 
 thread_local! {
-    /// What this thread did and has not told subscribers yet.
+    /// What this thread has not reported to subscribers yet.
     static UNREPORTED: RefCell<VecDeque<Unreported>> = const { RefCell::new(VecDeque::new()) };
     /// How many [`HeldReports`] this thread has.
     static HELD: Cell<u32> = const { Cell::new(0) };
 }
 
-/// What subscribers are told of with no lock held.
+/// What is reported to subscribers, with no lock held.
 enum Unreported {
     Copy(Record),
     Memory(MemoryRecord),
 }
 
-/// While this lives, this thread tells no subscriber of copies and memory, so that none can panic.
-/// Its drop tells none either: the caller does, by [`report_recorded`], once a panic leaves nothing
-/// undone.
+/// While this lives, this thread reports no copies and memory, so that no subscriber can panic. Nor
+/// does its drop report: the caller does, by [`report_recorded`], once a panic leaves nothing undone.
 #[must_use = "subscribers are told once this drops"]
 pub(crate) struct HeldReports;
 
@@ -291,12 +290,12 @@ fn record_copied(copied: &Copied<'_>) {
         copied.storage.next_use();
     }
     if has_subscribers() {
-        tell_later(Unreported::Copy(Record::of(copied, launch)));
+        report_later(Unreported::Copy(Record::of(copied, launch)));
     }
 }
 
-/// No subscriber is told while the thread's thread-locals are being destroyed.
-fn tell_later(record: Unreported) {
+/// Nothing is reported while the thread's thread-locals are being destroyed.
+fn report_later(record: Unreported) {
     let _ = UNREPORTED.try_with(|records| records.borrow_mut().push_back(record));
 }
 
@@ -396,11 +395,11 @@ pub(crate) fn note_memory(
     site: CallSite,
 ) {
     if has_subscribers() {
-        tell_later(Unreported::Memory(MemoryRecord::of(notice, storage, device, bytes, site)));
+        report_later(Unreported::Memory(MemoryRecord::of(notice, storage, device, bytes, site)));
     }
 }
 
-/// Tells subscribers that an array was dropped which had memory. Arrays drop anywhere, also in an
+/// Reports that an array was dropped which had memory. Arrays drop anywhere, also in an
 /// unwind, and what else drops there must not be left: so a subscriber that panics unwinds nothing,
 /// and only the panic hook gets the panic. The caller holds no lock.
 #[cold]
@@ -412,15 +411,15 @@ pub(crate) fn report_dropped(array: &Arc<str>, bytes: u64, device: &Device) {
             sync::assert_none_held();
             contain_panic(|| events::emit_memory(&record));
         }
-        Ok(_) => tell_later(Unreported::Memory(record)),
+        Ok(_) => report_later(Unreported::Memory(record)),
         Err(_) => {}
     }
 }
 
-/// Tells subscribers of the copies and memory that were recorded, unless the thread holds its
-/// reports. They run user code, which may use arrays, so callers hold no lock and no claim. One
-/// that panics unwinds the call; while a panic unwinds already, a second one would end the process,
-/// so only the panic hook gets it.
+/// Reports the copies and memory that were recorded, unless the thread holds its reports.
+/// Subscribers run user code, which may use arrays, so callers hold no lock and no claim. One that
+/// panics unwinds the call; while a panic unwinds already, a second one would end the process, so
+/// only the panic hook gets it.
 pub(crate) fn report_recorded() {
     if HELD.try_with(Cell::get).is_ok_and(|held| held > 0) {
         return;

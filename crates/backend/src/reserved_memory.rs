@@ -100,9 +100,8 @@ mod system {
     use std::ops::Range;
     use std::ptr::NonNull;
 
-    /// With a larger alignment, the allocator would clear the memory itself instead of mapping
-    /// zeroed pages.
-    const ALIGNMENT_BYTES: usize = 16;
+    /// That of all memory of devices (`ALIGNMENT_BYTES` in `crates/embedded`).
+    const ALIGNMENT_BYTES: usize = 256;
 
     pub(super) fn reserve(len_bytes: usize) -> Option<NonNull<u8>> {
         let layout = Layout::from_size_align(len_bytes, ALIGNMENT_BYTES).ok()?;

@@ -67,8 +67,8 @@ const NOTHING_MISSING: &str = "-Wl,-z,defs";
 #[cfg(target_os = "linux")]
 const KEPT_RELOCATIONS: &str = "-Wl,--emit-relocs";
 
-/// A function of the source is never one of C, whatever its name. Clang, which knows no other names
-/// of mathematics, is told of those from which it takes it that they do not return.
+/// A function of the source is never one of C, whatever its name. Clang knows no other names of
+/// mathematics; it gets those options for functions that it takes for ones that do not return.
 const OWN_FUNCTIONS: &str = "-fno-builtin";
 const OWN_ENDINGS: [&str; 4] =
     ["-fno-builtin-exit", "-fno-builtin-_exit", "-fno-builtin-abort", "-fno-builtin-longjmp"];

@@ -279,7 +279,7 @@ impl MemoryRecord {
     }
 }
 
-/// Of which changes of an array's memory on a device subscribers are told.
+/// The changes of an array's memory on a device that are reported to subscribers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum MemoryNotice {
     /// The array has got memory, or taken it over from others.

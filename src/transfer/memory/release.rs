@@ -66,7 +66,7 @@ fn free_copies(storage: &Storage, mut state: StateGuard<'_>, name: Option<Arc<st
     sync::run_deferred_drops();
 }
 
-/// Tells subscribers which memory the drop of an array has given back.
+/// Reports which memory the drop of an array has given back.
 #[cold]
 fn report_dropped<'a>(
     storage: &Storage,
@@ -94,7 +94,7 @@ pub(crate) fn finish_watches(storage: &Storage) {
 }
 
 /// Removes the memory on `device` from an array. The caller frees the memory, after its last uses.
-/// Then it tells subscribers.
+/// Then it reports to subscribers.
 #[cfg(feature = "cuda")]
 pub(crate) fn take_memory(storage: &Storage, device: &Device, site: CallSite) -> Option<Address> {
     let mut state = storage.lock();

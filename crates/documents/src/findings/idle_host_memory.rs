@@ -11,7 +11,7 @@ use super::used::Used;
 use crate::document::DocumentFinding;
 use crate::totals::grouped;
 
-/// Less memory of an array is left alone.
+/// Arrays with less host memory give no finding.
 const BYTES_MIN: u64 = 16 << 20;
 
 /// So many uses on devices from the change on are many.
