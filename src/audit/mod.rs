@@ -236,8 +236,9 @@ enum Unreported {
     Memory(MemoryRecord),
 }
 
-/// While this lives, this thread reports no copies and memory, so that no subscriber can panic. Nor
-/// does its drop report: the caller does, by [`report_recorded`], once a panic leaves nothing undone.
+/// While this lives, this thread reports no copies and memory, so that no subscriber can panic. Its
+/// drop reports none either: the caller does, by [`report_recorded`], once a panic leaves nothing
+/// undone.
 #[must_use = "subscribers are told once this drops"]
 pub(crate) struct HeldReports;
 
