@@ -177,7 +177,7 @@ pub use ndarray;
 pub use num_complex;
 pub use resident_backend::grid::{Extent3, Grid, GridLimits};
 pub use resident_backend::{
-    Capacity, DeviceKind, KernelAttributes, MemoryUsage as Memory, PinnedOptions,
+    Capacity, DeviceKind, KernelAttributes, MacroValue, MemoryUsage as Memory, PinnedOptions,
 };
 pub use resident_macros::{Element, budget};
 

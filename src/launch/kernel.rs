@@ -214,7 +214,10 @@ impl<S: Signature> Kernel<S> {
     /// threads of a block run on one core, one after the other until one waits. There are shared
     /// memory, barriers, warps of 32 lanes, atomics, vectors, most intrinsics, `printf` (to
     /// `tracing`, see [`audit`](crate::audit), once the launch is over; else to standard output),
-    /// and `assert`, which fails the launch. The order of blocks varies, on seeded devices too.
+    /// and `assert`, which fails the launch. A format of `printf` that does not fit its values, or
+    /// has what CUDA lacks (`%n`, `%m`, `%2$d`, more than 32 values), is refused with the line if
+    /// it is a constant, else it fails the launch. The order of blocks varies, on seeded devices
+    /// too.
     /// `__CUDA_ARCH__` is 900, or that of the option `-arch`. There are `cuda_fp16.h`,
     /// `cuda_bf16.h` and `cooperative_groups.h` (blocks, tiles, coalesced groups and their parts,
     /// `reduce`, scans, `memcpy_async`); `cuda_runtime.h` and its kin can be included with every
@@ -224,15 +227,24 @@ impl<S: Signature> Kernel<S> {
     /// that it may call, is refused with the line; others of its source run, unless the function is
     /// a member, an operator, overloaded, or in `#if`. Refused is what NVRTC refuses: functions of
     /// the host, also where they are only declared, `std::`, `sqrt(16)`, `alloca`, variables that
-    /// code initialises. An integer of up to 64 bits divided by zero has all bits set, as on
-    /// NVIDIA's GPUs (on Linux on x86-64). Local arrays of a thread may take about 1 MiB. On Linux
-    /// on x86-64 more fails the launch: a handler of `SIGSEGV`, `SIGFPE` and `SIGILL`, which passes
-    /// on what does not concern it, is installed with the first such kernel and stays: a shared
-    /// library with this crate must not be unloaded. A handler installed later must pass on to it
-    /// what it does not handle. Elsewhere more ends the process, at a guard page. A wild access
-    /// ends the process, there with a line on standard error that names the kernel. Products and
-    /// sums are rounded apart unless `--fmad=true` is an option; mathematical functions are the C
-    /// library's.
+    /// code initialises. Local arrays of a thread may take about 1 MiB. On Linux on x86-64 more
+    /// fails the launch: a handler of `SIGSEGV`, `SIGFPE` and `SIGILL`, which passes on what does
+    /// not concern it, is installed with the first such kernel and stays: a shared library with
+    /// this crate must not be unloaded. A handler installed later must pass on to it what it does
+    /// not handle. Elsewhere more ends the process, at a guard page. A wild access ends the
+    /// process, there with a line on standard error that names the kernel.
+    ///
+    /// Where C leaves a value open, kernels get a GPU's. Shifts by at least as many bits as a
+    /// number has leave none, or those of the sign; a count has its lowest 32 bits. Floats that an
+    /// integer cannot hold become the nearest of 32 or 64 bits, of which narrower types keep the
+    /// lowest; not-a-number becomes 0, or the highest bit if one of the two types has 64 bits. Sums
+    /// of integers wrap around. An integer of up to 64 bits divided by zero has all bits set (on
+    /// Linux on x86-64). This holds for the source itself and its macros, not for headers that it
+    /// includes, nor for `assert`, `<<=` of bit-fields, constants, and conversions that neither the
+    /// text nor a place in it shows, as those within macros. Lines that the compiler then refuses,
+    /// as it may where templates overload `<<`, keep the values of C, and all do if that does not
+    /// help. Products and sums are rounded apart unless `--fmad=true` is an option, while NVRTC
+    /// contracts them unless `--fmad=false` is one; mathematical functions are the C library's.
     ///
     /// With [`Emulation::prefer_cuda`](crate::Emulation::prefer_cuda), or with the environment
     /// variable `RESIDENT_CPU_KERNELS=cuda`, CUDA C runs also where there is a `host` body. With

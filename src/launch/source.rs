@@ -1,12 +1,12 @@
 //! Device code from the user, as kernels take it.
 
-use std::fmt::{self, Display};
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::variable::Variable;
 use crate::element::Element;
-use resident_backend::GpuSource as Code;
+use resident_backend::{GpuSource as Code, MacroValue};
 
 /// Device code: its text or image, the function to run, and the options to compile it with. A
 /// `&str` is CUDA C, which AMD GPUs run as HIP. [`CudaSource`] is another name of this type.
@@ -70,9 +70,20 @@ impl GpuSource {
         Self(self.0.entry(name))
     }
 
-    /// Defines a macro, as `-D name=value` does.
+    /// Defines a macro, as `-D name=value` does. A number becomes a literal of C with the same
+    /// value and type, so that `1 / HALF` is no division of integers; text stays as it is
+    /// ([`MacroValue`]).
+    ///
+    /// ```
+    /// # use resident::CudaSource;
+    /// let source = CudaSource::c("..")
+    ///     .define("HALF", 0.5_f32)     // 0.5f
+    ///     .define("TILE", 16)          // 16
+    ///     .define("ALL", u64::MAX)     // 18446744073709551615ull
+    ///     .define("T", "float");       // float
+    /// ```
     #[must_use]
-    pub fn define(self, name: impl Into<Arc<str>>, value: impl Display) -> Self {
+    pub fn define(self, name: impl Into<Arc<str>>, value: impl MacroValue) -> Self {
         Self(self.0.define(name, value))
     }
 

@@ -2,10 +2,12 @@
 //! bodies also compiles without the feature `cuda`.
 
 use std::collections::BTreeSet;
-use std::fmt::{self, Display};
+use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::macro_value::MacroValue;
 
 /// Device code: its text or image, the function to run, and the options to compile it with. A
 /// `&str` is CUDA C, which AMD GPUs run as HIP. [`CudaSource`] is another name of this type.
@@ -137,10 +139,11 @@ impl GpuSource {
         self
     }
 
-    /// Defines a macro, as `-D name=value` does.
+    /// Defines a macro, as `-D name=value` does: a number as a literal of its type, text as it is
+    /// ([`MacroValue`]).
     #[must_use]
-    pub fn define(mut self, name: impl Into<Arc<str>>, value: impl Display) -> Self {
-        self.defines.push((name.into(), value.to_string().into()));
+    pub fn define(mut self, name: impl Into<Arc<str>>, value: impl MacroValue) -> Self {
+        self.defines.push((name.into(), value.in_c().into()));
         self.entries = Entries::default();
         self
     }

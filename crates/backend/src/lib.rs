@@ -46,6 +46,7 @@ mod identifiers;
 pub mod imports;
 mod kernel_attributes;
 mod label;
+mod macro_value;
 pub mod panic_message;
 pub mod parallel;
 pub mod program;
@@ -78,6 +79,7 @@ pub use identifiers::DeviceKind;
 pub use identifiers::{Address, StreamId};
 pub use kernel_attributes::KernelAttributes;
 pub use label::{AutomaticName, Label, LabelText, short_type};
+pub use macro_value::MacroValue;
 pub use program::{
     BodyKind, ElementLayout, KernelBody, KernelCode, LoadError, LoadedKernel, ModuleVariable,
     ParameterLayout, Program, rust_body, rust_body_that_may_leave_out,

@@ -3,6 +3,7 @@
 
 use crate::c_declaration::{WORD_BYTES, declaration, view_bytes};
 use resident_backend::{ElementLayout, ParameterLayout};
+use resident_core::Access;
 
 /// What a compiled parameter is: `resident::parameters::Type`.
 #[repr(C)]
@@ -22,6 +23,7 @@ const POINTER: u8 = 1;
 const FLOATING: u8 = 1;
 const INTEGER: u8 = 2;
 const VOID: u8 = 3;
+const BOOL: u8 = 5;
 
 /// The bytes of a description.
 pub const DESCRIPTION_BYTES: usize = size_of::<ParameterType>();
@@ -63,15 +65,22 @@ impl ParameterType {
             ParameterLayout::Length => {
                 self.shape == VALUE && self.has_kind_of(&parameter.element())
             }
-            ParameterLayout::Flat { element, .. } => {
-                self.shape == POINTER
-                    && (self.kind == VOID || self.has_size_of(element) && self.has_kind_of(element))
+            ParameterLayout::Flat { element, access } => {
+                self.shape == POINTER && (self.kind == VOID || self.holds(element, *access))
             }
-            ParameterLayout::Sized { element, .. } => {
-                self.shape > POINTER && self.has_size_of(element) && self.has_kind_of(element)
-                    || self.shape == VALUE
+            ParameterLayout::Sized { element, access, .. } => {
+                self.shape > POINTER && self.holds(element, *access) || self.shape == VALUE
             }
         }
+    }
+
+    /// Whether elements of an array are such ones. A `bool` of C is 0 or 1, and what is read of an
+    /// array of integers may be another number.
+    fn holds(self, element: &ElementLayout, access: Access) -> bool {
+        let is_read = access != Access::Overwrite;
+        let is_integer = matches!(element.rust_name, "i8" | "u8");
+        let is_other = self.kind == BOOL && is_read && is_integer;
+        self.has_size_of(element) && self.has_kind_of(element) && !is_other
     }
 
     fn has_size_of(self, element: &ElementLayout) -> bool {
@@ -100,6 +109,7 @@ impl ParameterType {
             (INTEGER, 4) => "int".to_owned(),
             (INTEGER, _) => "long long".to_owned(),
             (VOID, _) => "void".to_owned(),
+            (BOOL, _) => "bool".to_owned(),
             (_, bytes) => format!("a type of {bytes} bytes"),
         };
         match self.shape {
@@ -182,6 +192,21 @@ mod tests {
             assert_eq!(check("f", &[parameter], &[compiled([1, 0, kind, 0], bytes)]), Ok(()));
         }
         assert_eq!(check("f", &[number], &[]), Ok(()), "nothing is known");
+    }
+
+    #[test]
+    fn what_is_read_as_bool_is_no_integer() {
+        let of =
+            |rust_name, access| [ParameterLayout::Flat { element: element(rust_name, 1), access }];
+        let pointer = [compiled([1, 1, 5, 0], 1)];
+        for access in [Access::Read, Access::ReadWrite] {
+            let text = check("f", &of("u8", access), &pointer).expect_err("it may be 2");
+            assert!(text.contains("`const bool *` in") && text.contains("unsigned char *x"));
+        }
+        assert_eq!(check("f", &of("u8", Access::Overwrite), &pointer), Ok(()));
+        assert_eq!(check("f", &of("my::Flag", Access::Read), &pointer), Ok(()));
+        let scalar = [ParameterLayout::Scalar(element("u8", 1))];
+        assert_eq!(check("f", &scalar, &[compiled([0, 0, 5, 0], 1)]), Ok(()));
     }
 
     #[test]

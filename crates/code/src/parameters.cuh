@@ -13,7 +13,7 @@ struct Type {
     /// Whether what a pointer or a view leads to is constant.
     unsigned char is_const;
     /// Of the value or of the elements. 0: another one; 1: floating; 2: integer; 3: void; 4: a
-    /// pointer.
+    /// pointer; 5: `bool`.
     unsigned char kind;
     unsigned char dimensions;
     unsigned int element_bytes;
@@ -29,7 +29,7 @@ template <typename T> struct Size<T[]> { static constexpr unsigned int value = s
     template <> struct Kind<T> { static constexpr unsigned char value = number; };
 RESIDENT_KIND(1, float)
 RESIDENT_KIND(1, double)
-RESIDENT_KIND(2, bool)
+RESIDENT_KIND(5, bool)
 RESIDENT_KIND(2, char)
 RESIDENT_KIND(2, signed char)
 RESIDENT_KIND(2, unsigned char)

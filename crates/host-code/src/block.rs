@@ -258,13 +258,15 @@ impl<'a> BlockRunner<'a> {
         self.progress.block.set(block);
     }
 
-    /// Runs threads from `first` on. Returns whether one of them waits.
+    /// Runs threads from `first` on. Returns whether one of them waits, or was stopped, so that
+    /// there may be further ones.
     fn run_from(&mut self, first: u32) -> Result<bool, String> {
         let mut fiber = self.fiber(first)?;
         fiber.resume(Answer::Start);
         if fiber.wait.is_none() {
+            let is_stopped = fiber.is_stopped();
             fiber.end();
-            return Ok(false);
+            return Ok(is_stopped);
         }
         // A thread that has failed at once has not said which it is.
         fiber.thread = self.progress.next.get().wrapping_sub(1);

@@ -5,14 +5,16 @@
 use std::ffi::OsString;
 
 use super::compiler::{Compiler, LINKING};
+use super::gpu_values::implicit::WARNING;
 use super::kept_code;
 use super::sanitizer::gaps::with_gaps;
+use super::sanitizer::section_of_warnings;
 use super::sanitizer::{CALLS_HEADER, FAST_PATH_HEADER, HOOKS};
 use super::temporary_files::{TemporaryFile, unusable};
 
 /// Options for code that is checked while it runs: each access of the source is announced, as it
 /// stands there.
-const OPTIONS: [&str; 7] = [
+const OPTIONS: [&str; 12] = [
     "-O2",
     "-fno-optimize-sibling-calls",
     "-fno-delete-null-pointer-checks",
@@ -20,10 +22,18 @@ const OPTIONS: [&str; 7] = [
     "-fno-tree-slp-vectorize",
     "-fsanitize=thread",
     "-fsanitize=integer-divide-by-zero",
+    // Before it divides a vector's access into those of its parts.
+    "-fsanitize=alignment",
+    // Compilers do not announce accesses to memory that they know to be new.
+    "-fno-builtin-malloc",
+    "-fno-builtin-free",
+    // Local variables that are read before they are written are notes.
+    "-Wuninitialized",
+    "-Wno-error=uninitialized",
 ];
 
 /// More of them, in the spelling of GCC and of Clang.
-const OPTIONS_OF_GCC: [&str; 8] = [
+const OPTIONS_OF_GCC: [&str; 9] = [
     // Accesses and functions stay where the source has them.
     "-fno-ipa-sra",
     "-fno-ipa-icf",
@@ -33,6 +43,8 @@ const OPTIONS_OF_GCC: [&str; 8] = [
     "-fno-tree-tail-merge",
     // A loop that goes beyond an array's end must do so.
     "-fno-aggressive-loop-optimizations",
+    // Local arrays have an end too.
+    "-fsanitize=object-size",
     "--param=tsan-instrument-func-entry-exit=0",
     "--param=tsan-distinguish-volatile=1",
 ];
@@ -59,28 +71,31 @@ impl Compiler {
         [&OPTIONS, more].concat()
     }
 
-    /// Compiles checked code. `refused` makes an error of the compiler's log of the source.
+    /// Compiles checked code. `refused` makes an error of the compiler's log of the source. Returns
+    /// the log.
     pub(super) fn run_checked(
         &self,
         source: &TemporaryFile,
         output: &TemporaryFile,
         options: &[OsString],
         refused: impl Fn(String) -> String,
-    ) -> Result<(), String> {
+    ) -> Result<String, String> {
         let assembly = TemporaryFile::new("s")?;
-        let checked = [&["-S"], &*self.checked_options()].concat();
-        self.run(source, &assembly, options, &checked).map_err(|fault| fault.text(&refused))?;
+        let checked = [&["-S", WARNING], &*self.checked_options()].concat();
+        let log = self.run(source, &assembly, options, &checked);
+        let log = log.map_err(|fault| fault.text(&refused))?;
         let text = std::fs::read(&assembly.path);
         let text = text.map_err(|fault| unusable(&fault.to_string()))?;
         // In comments Clang writes characters of one byte.
         let text = String::from_utf8_lossy(&text);
-        assembly.fill(with_gaps(&text).as_bytes())?;
+        assembly.fill([with_gaps(&text), section_of_warnings(&log)].concat().as_bytes())?;
         let hooks = self.hooks(&[])?;
         let atomics = calls_atomic_hooks(&text).then(|| self.hooks(&[ATOMIC_HOOKS])).transpose()?;
         let objects: Vec<OsString> =
             [Some(&hooks), atomics.as_ref()].into_iter().flatten().map(path).collect();
         // A step of its own, so that the compiler does not add its own sanitizer.
-        self.run(&assembly, output, &objects, &LINKING).map_err(|fault| fault.text(refused))
+        self.run(&assembly, output, &objects, &LINKING).map_err(|fault| fault.text(refused))?;
+        Ok(log)
     }
 
     /// A file with the functions that checked code calls, from memory or from disk, or compiled

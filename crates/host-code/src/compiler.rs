@@ -4,9 +4,11 @@ use std::ffi::OsString;
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
+use super::kept_code::DISK;
 use super::temporary_files::TemporaryFile;
 use super::{limited, processor};
 use resident_backend::environment;
+use resident_code::cache::DiskCache;
 
 /// The environment variable for the compiler.
 const VARIABLE: &str = "RESIDENT_CXX";
@@ -16,7 +18,7 @@ const USUAL: [&str; 3] = ["c++", "clang++", "g++"];
 
 /// Options for every source. As in CUDA C, `a * b + c` is rounded twice unless the options say
 /// otherwise, and mathematical functions set no `errno`.
-const OPTIONS: [&str; 15] = [
+const OPTIONS: [&str; 16] = [
     "-std=c++17",
     // A source has the names that NVRTC declares, and no others.
     "-nostdinc",
@@ -31,6 +33,8 @@ const OPTIONS: [&str; 15] = [
     "-fno-exceptions",
     "-fno-math-errno",
     "-fno-trapping-math",
+    // Sums of integers wrap around, as a GPU's do.
+    "-fwrapv",
     // As NVRTC, which lets memory be read as another type than it was written.
     "-fno-strict-aliasing",
     // `__global__` functions are inlined without being declared so.
@@ -46,6 +50,9 @@ const WRAPPING_POINTERS: &str = "-fwrapv-pointer";
 /// A loop without an end is one, and its time limit ends it. Compilers take it for granted that
 /// each ends, and leave out those that compute nothing, or with Clang what comes next.
 const ENDLESS_LOOPS: &str = "-fno-finite-loops";
+
+/// GCC's logs otherwise have all errors of a source; Clang's have as many.
+const FEW_ERRORS: &str = "-fmax-errors=20";
 
 /// A local array that is larger than the stack ends at the guard page, not behind it.
 const STACK_CLASH_PROTECTION: &str = "-fstack-clash-protection";
@@ -78,9 +85,10 @@ const OWN_ENDINGS: [&str; 4] =
 #[cfg(target_os = "linux")]
 const OWN_DIVISIONS: &str = "-static-libgcc";
 
-/// `malloc` and `free` are the functions of `exports.hpp`.
+/// `malloc`, `new` and their kin are the functions of `exports.hpp`.
 #[cfg(target_os = "linux")]
-const OWN_HEAP: &str = "-Wl,--wrap=malloc,--wrap=free";
+const OWN_HEAP: &str = "-Wl,--wrap=malloc,--wrap=free,--wrap=_Znwm,--wrap=_Znam,--wrap=_ZdlPv,\
+                        --wrap=_ZdaPv,--wrap=_ZdlPvm,--wrap=_ZdaPvm";
 
 /// GCC's guards on this processor have 64 KiB unless the option says how many bits: ours is a page.
 const GUARD_SIZE: &str = "--param=stack-clash-protection-guard-size=12";
@@ -100,20 +108,27 @@ pub struct Compiler {
     program: OsString,
     /// The first line that it prints for `--version`.
     pub(super) version: String,
+    /// The macros that it defines.
+    macros: String,
     family: Family,
     /// Options for every source, beyond `OPTIONS`.
     options: Vec<&'static str>,
+    /// Whether an earlier process had it, and this one has none: what it made is in the cache.
+    is_missing: bool,
 }
+
+/// Under which the cache has the last compiler: its name, its version and its macros.
+const LAST: &[u8] = b"compiler\0";
 
 impl Compiler {
     /// The compiler of this process.
     pub fn find() -> Result<&'static Self, String> {
         static FOUND: OnceLock<Result<Compiler, String>> = OnceLock::new();
-        let found = FOUND.get_or_init(|| Self::first_of(environment::text(VARIABLE)));
+        let found = FOUND.get_or_init(|| Self::first_of(environment::text(VARIABLE), &DISK));
         found.as_ref().map_err(String::clone)
     }
 
-    fn first_of(named: Option<OsString>) -> Result<Self, String> {
+    fn first_of(named: Option<OsString>, disk: &DiskCache) -> Result<Self, String> {
         limited::time()?;
         match named.filter(|named| !named.is_empty()) {
             Some(named) => Self::at(&named).map_err(|fault| {
@@ -122,16 +137,11 @@ impl Compiler {
                     named.display()
                 )
             }),
-            None => USUAL.iter().find_map(|name| Self::at(&OsString::from(name)).ok()).ok_or_else(
-                || {
-                    format!(
-                        "there is no C++ compiler ({} were tried) to compile the CUDA C body for \
-                         the embedded device: install one (package `g++` or `clang`), name it in \
-                         {VARIABLE}, or give the kernel a body by `.host(..)`",
-                        USUAL.join(", ")
-                    )
-                },
-            ),
+            None => {
+                let mut usual = USUAL.iter();
+                let found = usual.find_map(|name| Self::at(&OsString::from(name)).ok());
+                found.or_else(|| Self::last(disk)).ok_or_else(none)
+            }
         }
     }
 
@@ -141,13 +151,39 @@ impl Compiler {
         let text = String::from_utf8_lossy(&output.stdout);
         match text.lines().next() {
             Some(version) if output.status.success() => {
-                let family = Family::of(program);
-                let version = version.to_owned();
-                let options = family.options();
-                Ok(Self { program: program.clone(), version, family, options })
+                Ok(Self::new(program.clone(), version.to_owned(), macros(program)))
             }
             _ => Err(format!("`--version` ended with {}", output.status)),
         }
+    }
+
+    fn new(program: OsString, version: String, macros: String) -> Self {
+        let family = Family::with_macros(&macros);
+        Self { program, version, macros, family, options: family.options(), is_missing: false }
+    }
+
+    /// The compiler of this process, which the cache has for later processes beside its code.
+    pub(super) fn find_and_keep() -> Result<&'static Self, String> {
+        static KEPT: OnceLock<()> = OnceLock::new();
+        let found = Self::find()?;
+        KEPT.get_or_init(|| found.keep(&DISK));
+        Ok(found)
+    }
+
+    fn keep(&self, disk: &DiskCache) {
+        if let Some(name) = self.program.to_str() {
+            let parts = [name, &self.version, &self.macros].map(str::as_bytes);
+            if disk.get(LAST).is_none_or(|last: [Vec<u8>; 3]| last != parts) {
+                disk.put(LAST, &parts);
+            }
+        }
+    }
+
+    /// The one that an earlier process had.
+    fn last(disk: &DiskCache) -> Option<Self> {
+        let [name, version, macros] =
+            disk.get(LAST)?.map(|part| String::from_utf8_lossy(&part).into_owned());
+        Some(Self { is_missing: true, ..Self::new(name.into(), version, macros) })
     }
 
     /// What of the compiler decides over the code.
@@ -174,6 +210,9 @@ impl Compiler {
 
     /// What it writes when it runs.
     pub(super) fn output(&self, command: &mut Command) -> Result<Output, String> {
+        if self.is_missing {
+            return Err(none());
+        }
         let named = |fault| format!("the C++ compiler {} {fault}", self.program.display());
         limited::output(command).map_err(named)
     }
@@ -186,22 +225,20 @@ impl Compiler {
         matches!(self.family, Family::Clang(_))
     }
 
-    /// Runs the compiler.
+    /// Runs the compiler. Returns its log.
     pub(super) fn run(
         &self,
         from: &TemporaryFile,
         to: &TemporaryFile,
         options: &[OsString],
         more_options: &[&str],
-    ) -> Result<(), Fault> {
+    ) -> Result<String, Fault> {
         let mut command = self.command();
         command.args(options).args(more_options);
         command.arg("-o").arg(&to.path).arg(&from.path).arg("-lm");
         let ran = self.output(&mut command).map_err(Fault::NotRun)?;
-        if ran.status.success() {
-            return Ok(());
-        }
-        Err(Fault::Refused(String::from_utf8_lossy(&ran.stderr).into_owned()))
+        let log = String::from_utf8_lossy(&ran.stderr).into_owned();
+        if ran.status.success() { Ok(log) } else { Err(Fault::Refused(log)) }
     }
 
     /// Says that what the compiler wrote is no code.
@@ -237,16 +274,27 @@ impl Fault {
     }
 }
 
-impl Family {
-    fn of(program: &OsString) -> Self {
-        let mut command = Command::new(program);
-        command.args(["-dM", "-E", "-x", "c++", "-"]);
-        let output = limited::output(&mut command).ok();
-        let output = output.filter(|output| output.status.success());
-        let macros = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
-        macros.map_or(Self::Other, |macros| Self::with_macros(&macros))
-    }
+/// Says that there is no compiler.
+#[cold]
+fn none() -> String {
+    format!(
+        "there is no C++ compiler ({} were tried) to compile the CUDA C body for the embedded \
+         device: install one (package `g++` or `clang`), name it in {VARIABLE}, or give the kernel \
+         a body by `.host(..)`",
+        USUAL.join(", ")
+    )
+}
 
+/// The macros that a compiler defines; nothing if it does not say.
+fn macros(program: &OsString) -> String {
+    let mut command = Command::new(program);
+    command.args(["-dM", "-E", "-x", "c++", "-"]);
+    let output = limited::output(&mut command).ok();
+    let output = output.filter(|output| output.status.success());
+    output.map_or_else(String::new, |output| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+impl Family {
     fn with_macros(macros: &str) -> Self {
         let value = |name: &str| {
             let mut words = macros.lines().map(str::split_whitespace);
@@ -275,7 +323,7 @@ impl Family {
         let needs_guard_size = cfg!(target_arch = "aarch64") && matches!(self, Self::Gcc(8..));
         let level = processor::option().filter(|_| is_since(11, 12));
         let of_family = match self {
-            Self::Gcc(_) => &[OWN_FUNCTIONS, DIVISIONS_STAY][..],
+            Self::Gcc(_) => &[OWN_FUNCTIONS, FEW_ERRORS, DIVISIONS_STAY][..],
             Self::Clang(_) => &OWN_ENDINGS,
             Self::Other => &[],
         };
@@ -293,10 +341,16 @@ impl Family {
 #[cfg(test)]
 mod tests {
     use super::{
-        Compiler, DIVISIONS_STAY, ENDLESS_LOOPS, Family, GUARD_SIZE, OWN_ENDINGS, OWN_FUNCTIONS,
-        STACK_CLASH_PROTECTION, WRAPPING_POINTERS,
+        Compiler, DIVISIONS_STAY, ENDLESS_LOOPS, FEW_ERRORS, Family, GUARD_SIZE, OWN_ENDINGS,
+        OWN_FUNCTIONS, STACK_CLASH_PROTECTION, WRAPPING_POINTERS,
     };
     use crate::processor;
+    use resident_code::cache::DiskCache;
+
+    /// A cache that keeps nothing.
+    fn nowhere() -> DiskCache {
+        DiskCache::at("/dev/null/nowhere".as_ref())
+    }
 
     #[test]
     fn the_family_of_a_compiler_is_in_its_macros() {
@@ -310,13 +364,13 @@ mod tests {
         ] {
             assert_eq!(Family::with_macros(macros), expected, "{macros}");
         }
-        assert_eq!(Family::of(&"false".into()), Family::Other);
+        assert_eq!(super::macros(&"false".into()), "");
     }
 
     #[test]
     fn compilers_get_the_options_that_they_know() {
         let guard_size = Some(GUARD_SIZE).filter(|_| cfg!(target_arch = "aarch64"));
-        let (gcc, clang) = ([OWN_FUNCTIONS, DIVISIONS_STAY], OWN_ENDINGS);
+        let (gcc, clang) = ([OWN_FUNCTIONS, FEW_ERRORS, DIVISIONS_STAY], OWN_ENDINGS);
         let wrapping = Some(WRAPPING_POINTERS);
         let protection = Some(STACK_CLASH_PROTECTION);
         let (endless, level) = (Some(ENDLESS_LOOPS), processor::option());
@@ -357,9 +411,10 @@ mod tests {
 
     #[test]
     fn a_compiler_that_is_named_and_missing_is_an_error_that_names_the_variable() {
-        let fault = Compiler::first_of(Some("/nowhere/c++".into())).expect_err("it is missing");
+        let named = |name: &str| Compiler::first_of(Some(name.into()), &nowhere());
+        let fault = named("/nowhere/c++").expect_err("it is missing");
         assert!(fault.contains("/nowhere/c++ that RESIDENT_CXX names"), "{fault}");
-        let fault = Compiler::first_of(Some("false".into())).expect_err("it compiles nothing");
+        let fault = named("false").expect_err("it compiles nothing");
         assert!(fault.contains("exit status: 1"), "{fault}");
     }
 }

@@ -37,7 +37,8 @@ class lanes_of_warp {
     unsigned int meta_group_rank() const { return group; }
 
     template <typename T> RESIDENT_INLINE T shfl(T value, unsigned int rank) const {
-        return __shfl_sync(mask, value, static_cast<int>(lane_of(rank)));
+        const unsigned long long *lanes = resident::host::exchange(mask, value);
+        return resident::host::of_lane<T>(lanes, lane_of(rank));
     }
     template <typename T> RESIDENT_INLINE T shfl_up(T value, unsigned int by) const {
         unsigned int rank = thread_rank();

@@ -164,8 +164,8 @@ static thread_local const char *resident_kernel_name;
 static thread_local bool resident_has_waited;
 /// So many calls of `may_wait` from now on a thread asks whether the others are to run.
 static thread_local unsigned int resident_patience = 1;
-static thread_local uint3 threadIdx, blockIdx;
-static thread_local dim3 blockDim, gridDim;
+static thread_local uint3 resident_current_thread, resident_current_block;
+static thread_local dim3 resident_current_block_shape, resident_current_grid_shape;
 #else
 /// What the kernel may read, between bytes that it may not.
 static thread_local struct {
@@ -186,8 +186,18 @@ static struct {
 } resident_indices = {};
 #define resident_library resident_of_thread.library
 #define resident_patience resident_of_thread.patience
+#endif
+
+// Functions, so that a kernel neither changes an index nor takes its address. Clang makes worse
+// code of a copy of the whole.
+#ifndef RESIDENT_SANITIZE
+#define RESIDENT_INDEX(name, T, field)                                                            \
+    __attribute__((always_inline)) static inline T name() {                                       \
+        const auto &index = resident_current_##field;                                             \
+        return {index.x, index.y, index.z};                                                       \
+    }
 // What assembly reads is not checked, and neither is what such a function does.
-#if defined(__x86_64__)
+#elif defined(__x86_64__)
 #define RESIDENT_INDEX(name, T, field)                                                            \
     __attribute__((always_inline)) static inline T name() {                                       \
         T index;                                                                                  \
@@ -211,14 +221,14 @@ RESIDENT_INDEX(resident_grid_shape, dim3, grid_shape)
 #define blockIdx resident_block_index()
 #define blockDim resident_block_shape()
 #define gridDim resident_grid_shape()
-#endif
-static const int warpSize = 32;
+/// Defined behind the source, so that it is no constant expression.
+extern const int warpSize __asm__("resident_warp_size") __attribute__((visibility("hidden")));
 
 // Where an index is, to set it.
 #ifdef RESIDENT_SANITIZE
-#define RESIDENT_PLACE(field, variable) resident_indices.field
+#define RESIDENT_PLACE(field) resident_indices.field
 #else
-#define RESIDENT_PLACE(field, variable) variable
+#define RESIDENT_PLACE(field) resident_current_##field
 #endif
 
 namespace resident {
@@ -244,8 +254,8 @@ template <typename Call> RESIDENT_UNCHECKED inline auto waiting(Call call) {
         thread.x + blockDim.x * (thread.y + blockDim.y * thread.z) + 1;
 #endif
     auto result = call();
-    RESIDENT_PLACE(thread, threadIdx) = thread;
-    RESIDENT_PLACE(block, blockIdx) = block;
+    RESIDENT_PLACE(thread) = thread;
+    RESIDENT_PLACE(block) = block;
 #ifdef RESIDENT_SANITIZE
     resident_close_path();
 #else
@@ -256,21 +266,21 @@ template <typename Call> RESIDENT_UNCHECKED inline auto waiting(Call call) {
 
 RESIDENT_WAIT unsigned int barrier(bool predicate) {
 #ifdef RESIDENT_SANITIZE
-    resident_sanitizer_calls->waits(RESIDENT_CODE);
+    resident_sanitizer_calls->waits(~0u, RESIDENT_CODE);
 #endif
     return waiting([=] { return resident_library->barrier(predicate); });
 }
 
 RESIDENT_WAIT void warp_barrier(unsigned int mask) {
 #ifdef RESIDENT_SANITIZE
-    resident_sanitizer_calls->waits(RESIDENT_CODE);
+    resident_sanitizer_calls->waits(mask, RESIDENT_CODE);
 #endif
     waiting([=] { return resident_library->warp_barrier(mask), 0; });
 }
 
 RESIDENT_WAIT const unsigned long long *exchange_word(unsigned int mask, unsigned long long word) {
 #ifdef RESIDENT_SANITIZE
-    resident_sanitizer_calls->waits(RESIDENT_CODE);
+    resident_sanitizer_calls->waits(mask, RESIDENT_CODE);
 #endif
     const unsigned long long *values =
         waiting([=] { return resident_library->exchange(mask, word); });
@@ -337,6 +347,16 @@ RESIDENT_WAIT void outside(const void *first, const long long *index, unsigned i
 }
 #endif
 
+/// A shuffle reads what a lane passed. The result is open if that lane did not come.
+#ifdef RESIDENT_SANITIZE
+RESIDENT_WAIT void reads_lane(const unsigned long long *words, unsigned int lane) {
+    if (!(words[32] >> (lane & 31) & 1))
+        resident_sanitizer_calls->reads_absent_lane(lane & 31, RESIDENT_CODE);
+}
+#else
+inline void reads_lane(const unsigned long long *, unsigned int) {}
+#endif
+
 inline unsigned int lane() {
     return (threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) % 32;
 }
@@ -353,6 +373,26 @@ template <typename T> inline T of_lane(const unsigned long long *words, unsigned
     T value;
     __builtin_memcpy(&value, &words[lane & 31], sizeof value);
     return value;
+}
+
+/// Whether shuffles pass it: numbers, and those of two bytes that are records here.
+template <typename T> inline constexpr bool is_shuffled = !__is_class(T) && !__is_union(T);
+template <typename T> inline constexpr bool is_shuffled<T *> = false;
+
+/// The same for a shuffle.
+template <typename T>
+RESIDENT_INLINE T shuffled(const unsigned long long *words, unsigned int lane) {
+    reads_lane(words, lane);
+    return of_lane<T>(words, lane);
+}
+
+/// The same for a shuffle to the next lanes up or down. In a sum of fewer lanes than 32 the last
+/// ones read others that do not come, and nothing uses what they get: so it is an error only where
+/// the lane that gets the sum reads such a one.
+template <typename T>
+RESIDENT_INLINE T shuffled_by(const unsigned long long *words, unsigned int lane, bool is_last) {
+    if (is_last) reads_lane(words, lane);
+    return of_lane<T>(words, lane);
 }
 
 template <typename To, typename From> inline To bits(From from) {
@@ -381,111 +421,6 @@ inline void assertion(const char *text, const char *file, int line) {
     resident_library->fail(message);
 }
 
-/// The first such letter of a text; its end for 0. Null if it has none.
-inline const char *find_letter(const char *text, char letter) {
-    for (; *text != letter; ++text)
-        if (*text == 0) return nullptr;
-    return text;
-}
-
-/// A GPU takes widths and precisions of any length, and writes nothing where `%n` points to.
-struct print_format {
-    static constexpr long long number_max = 1 << 20, length_max = 16 << 20;
-    /// The integers among the values that are left, for `*`; the others are 0.
-    const long long *integers, *end;
-    bool has_counts = false, is_too_long = false;
-
-    /// A width or a precision.
-    const char *number(const char *at) {
-        long long number = 0;
-        if (*at == '*') {
-            if (integers != end) number = *integers++;
-            ++at;
-        }
-        for (; *at >= '0' && *at <= '9'; ++at)
-            if (number <= number_max) number = number * 10 + (*at - '0');
-        is_too_long |= number > number_max || number < -number_max;
-        return at;
-    }
-
-    /// What stands between `%` and the letter.
-    const char *conversion(const char *at) {
-        while (*at != 0 && find_letter("-+ #'", *at)) ++at;
-        at = number(at);
-        if (*at == '.') at = number(at + 1);
-        while (*at != 0 && find_letter("hlLqjzt", *at)) ++at;
-        return at;
-    }
-
-    /// Looks the format through. With `without_counts` as many bytes as it has, and as many again,
-    /// it writes it there with `%.0s` for `%n`.
-    void read(const char *format, char *without_counts) {
-        while (const char *start = find_letter(format, '%')) {
-            const char *letter = start[1] == '%' ? start + 1 : conversion(start + 1);
-            const char *behind = *letter != 0 ? letter + 1 : letter;
-            if (*letter != '%' && integers != end) ++integers;
-            has_counts |= *letter == 'n';
-            if (without_counts) {
-                const bool is_count = *letter == 'n';
-                const char *from = is_count ? "%.0s" : start;
-                without_counts = copy(without_counts, format, start - format);
-                without_counts = copy(without_counts, from, is_count ? 4 : behind - start);
-            }
-            format = behind;
-        }
-        if (without_counts) copy(without_counts, format, find_letter(format, 0) - format + 1);
-    }
-
-    static char *copy(char *to, const char *from, size_t bytes) {
-        __builtin_memcpy(to, from, bytes);
-        return to + bytes;
-    }
-};
-
-template <typename Value> constexpr long long as_integer(Value value) {
-    if constexpr (is_integer<Value>) return static_cast<long long>(value);
-    return 0;
-}
-
-template <typename... Values> inline void print_all(const char *format, Values... values) {
-#ifdef RESIDENT_SANITIZE
-    const char *kernel = resident_of_thread.kernel;
-#else
-    const char *kernel = resident_kernel_name;
-#endif
-    char message[1024];
-    int length = resident_library->format(message, sizeof message, format, values...);
-    if (length < 0) return;
-    if (static_cast<size_t>(length) < sizeof message) {
-        resident_library->print(kernel, message);
-    } else if (length > print_format::length_max) {
-        resident_library->fail("a call of `printf` writes more than 16 MiB: write less at once");
-    } else if (char *longer = static_cast<char *>(resident_library->allocate(length + 1))) {
-        resident_library->format(longer, length + 1, format, values...);
-        resident_library->print(kernel, longer);
-        resident_library->release(longer);
-    }
-}
-
-template <typename... Values> inline int print(const char *format, Values... values) {
-    const long long integers[] = {as_integer(values)..., 0};
-    const print_format start = {integers, integers + sizeof...(values)};
-    print_format parts = start;
-    parts.read(format, nullptr);
-    if (parts.is_too_long) {
-        resident_library->fail("the format of `printf` asks for a width or a precision of more "
-                               "than 1048576: write less at once");
-    } else if (!parts.has_counts) {
-        print_all(format, values...);
-    } else if (char *without_counts = static_cast<char *>(resident_library->allocate(
-                   2 * (find_letter(format, 0) - format) + 1))) {
-        (parts = start).read(format, without_counts);
-        print_all(without_counts, values...);
-        resident_library->release(without_counts);
-    }
-    return static_cast<int>(sizeof...(values));
-}
-
 } // namespace host
 } // namespace resident
 
@@ -495,7 +430,6 @@ template <typename... Values> inline int print(const char *format, Values... val
 #define assert(condition)                                                                         \
     ((condition) ? (void)0 : resident::host::assertion(#condition, __FILE__, __LINE__))
 #endif
-#define printf(...) resident::host::print(__VA_ARGS__)
 
 inline void __trap() { resident_library->fail("the kernel called __trap()"); }
 // Of AMD's compilers.
@@ -549,32 +483,42 @@ inline int __all_sync(unsigned int mask, int predicate) {
 // NVRTC declares them, and no GPU since Volta has their instruction.
 bool any(bool) = delete;
 bool all(bool) = delete;
+#define RESIDENT_SHUFFLED(T)                                                                      \
+    static_assert(resident::host::is_shuffled<T>,                                                 \
+                  "shuffles pass numbers, and no records and pointers: pass each member")
 template <typename T> inline T __shfl_sync(unsigned int mask, T value, int from, int width = 32) {
+    RESIDENT_SHUFFLED(T);
     unsigned int first = resident::host::lane() / width * width;
     const unsigned long long *lanes = resident::host::exchange(mask, value);
-    return resident::host::of_lane<T>(lanes, first + (static_cast<unsigned int>(from) % width));
+    return resident::host::shuffled<T>(lanes, first + (static_cast<unsigned int>(from) % width));
 }
 template <typename T>
 inline T __shfl_up_sync(unsigned int mask, T value, unsigned int by, int width = 32) {
+    RESIDENT_SHUFFLED(T);
     unsigned int lane = resident::host::lane();
     const unsigned long long *lanes = resident::host::exchange(mask, value);
-    return lane % width < by ? value : resident::host::of_lane<T>(lanes, lane - by);
+    const bool is_last = lanes[32] >> lane == 1;
+    return lane % width < by ? value : resident::host::shuffled_by<T>(lanes, lane - by, is_last);
 }
 template <typename T>
 inline T __shfl_down_sync(unsigned int mask, T value, unsigned int by, int width = 32) {
+    RESIDENT_SHUFFLED(T);
     unsigned int lane = resident::host::lane();
     const unsigned long long *lanes = resident::host::exchange(mask, value);
+    const bool is_last = (lanes[32] & ((1ull << lane) - 1)) == 0;
     return lane % width + by >= static_cast<unsigned int>(width)
                ? value
-               : resident::host::of_lane<T>(lanes, lane + by);
+               : resident::host::shuffled_by<T>(lanes, lane + by, is_last);
 }
 template <typename T>
 inline T __shfl_xor_sync(unsigned int mask, T value, int by, int width = 32) {
+    RESIDENT_SHUFFLED(T);
     unsigned int lane = resident::host::lane(), other = lane ^ static_cast<unsigned int>(by);
     const unsigned long long *lanes = resident::host::exchange(mask, value);
     // A lane beyond the end of the own group is not read.
-    return other / width > lane / width ? value : resident::host::of_lane<T>(lanes, other);
+    return other / width > lane / width ? value : resident::host::shuffled<T>(lanes, other);
 }
+#undef RESIDENT_SHUFFLED
 /// The lanes whose values have the same bits.
 template <typename T> inline unsigned int __match_any_sync(unsigned int mask, T value) {
     const unsigned long long *lanes = resident::host::exchange(mask, value);
@@ -750,130 +694,5 @@ template <typename T> inline void __stwb(T *at, T value) { *at = value; }
 template <typename T> inline void __stcg(T *at, T value) { *at = value; }
 template <typename T> inline void __stcs(T *at, T value) { *at = value; }
 template <typename T> inline void __stwt(T *at, T value) { *at = value; }
-
-// Integers and bits.
-
-inline int __popc(unsigned int x) { return __builtin_popcount(x); }
-inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
-inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz(static_cast<unsigned int>(x)); }
-inline int __clzll(long long x) {
-    return x == 0 ? 64 : __builtin_clzll(static_cast<unsigned long long>(x));
-}
-inline int __ffs(int x) { return __builtin_ffs(x); }
-inline int __ffsll(long long x) { return __builtin_ffsll(x); }
-inline unsigned long long __brevll(unsigned long long x) {
-    unsigned long long result = 0;
-    for (int bit = 0; bit < 64; ++bit) result |= (x >> bit & 1) << (63 - bit);
-    return result;
-}
-inline unsigned int __brev(unsigned int x) { return static_cast<unsigned int>(__brevll(x) >> 32); }
-inline unsigned int __byte_perm(unsigned int x, unsigned int y, unsigned int selector) {
-    unsigned long long both = static_cast<unsigned long long>(y) << 32 | x;
-    unsigned int result = 0;
-    for (int at = 0; at < 4; ++at) {
-        unsigned int nibble = selector >> 4 * at & 0xf;
-        unsigned int byte = static_cast<unsigned int>(both >> 8 * (nibble & 7)) & 0xff;
-        result |= byte << 8 * at;
-    }
-    return result;
-}
-inline unsigned int __funnelshift_l(unsigned int low, unsigned int high, unsigned int by) {
-    unsigned long long both = static_cast<unsigned long long>(high) << 32 | low;
-    return static_cast<unsigned int>(both << (by & 31) >> 32);
-}
-inline unsigned int __funnelshift_r(unsigned int low, unsigned int high, unsigned int by) {
-    unsigned long long both = static_cast<unsigned long long>(high) << 32 | low;
-    return static_cast<unsigned int>(both >> (by & 31));
-}
-inline int __mul24(int x, int y) {
-    return static_cast<int>(static_cast<unsigned int>(x << 8 >> 8) *
-                            static_cast<unsigned int>(y << 8 >> 8));
-}
-inline unsigned int __umul24(unsigned int x, unsigned int y) {
-    return (x & 0xffffff) * (y & 0xffffff);
-}
-inline int __mulhi(int x, int y) { return static_cast<int>(static_cast<long long>(x) * y >> 32); }
-inline unsigned int __umulhi(unsigned int x, unsigned int y) {
-    return static_cast<unsigned int>(static_cast<unsigned long long>(x) * y >> 32);
-}
-inline long long __mul64hi(long long x, long long y) {
-    return static_cast<long long>(static_cast<__int128>(x) * y >> 64);
-}
-inline unsigned long long __umul64hi(unsigned long long x, unsigned long long y) {
-    return static_cast<unsigned long long>(static_cast<unsigned __int128>(x) * y >> 64);
-}
-inline unsigned int __sad(int x, int y, unsigned int z) {
-    return z + (x > y ? static_cast<unsigned int>(x) - static_cast<unsigned int>(y)
-                      : static_cast<unsigned int>(y) - static_cast<unsigned int>(x));
-}
-inline unsigned int __usad(unsigned int x, unsigned int y, unsigned int z) {
-    return z + (x > y ? x - y : y - x);
-}
-inline int __hadd(int x, int y) {
-    return static_cast<int>((static_cast<long long>(x) + y) >> 1);
-}
-inline int __rhadd(int x, int y) {
-    return static_cast<int>((static_cast<long long>(x) + y + 1) >> 1);
-}
-inline unsigned int __uhadd(unsigned int x, unsigned int y) {
-    return static_cast<unsigned int>((static_cast<unsigned long long>(x) + y) >> 1);
-}
-inline unsigned int __urhadd(unsigned int x, unsigned int y) {
-    return static_cast<unsigned int>((static_cast<unsigned long long>(x) + y + 1) >> 1);
-}
-
-// Conversions. A value that does not fit becomes the nearest one, and not-a-number 0, which CUDA
-// leaves open.
-
-namespace resident {
-namespace host {
-
-template <typename To, typename From> inline To saturated(From from) {
-    if (from != from) return 0;
-    if (from <= static_cast<From>(limits<To>::least))
-        return limits<To>::least;
-    if (from >= static_cast<From>(limits<To>::most))
-        return limits<To>::most;
-    return static_cast<To>(from);
-}
-
-} // namespace host
-} // namespace resident
-
-#define RESIDENT_CONVERSIONS(name, From, To)                                                      \
-    inline To name##_rn(From x) { return resident::host::saturated<To>(nearbyint(x)); }      \
-    inline To name##_rz(From x) { return resident::host::saturated<To>(trunc(x)); }          \
-    inline To name##_rd(From x) { return resident::host::saturated<To>(floor(x)); }          \
-    inline To name##_ru(From x) { return resident::host::saturated<To>(ceil(x)); }
-RESIDENT_CONVERSIONS(__float2int, float, int)
-RESIDENT_CONVERSIONS(__float2uint, float, unsigned int)
-RESIDENT_CONVERSIONS(__float2ll, float, long long)
-RESIDENT_CONVERSIONS(__float2ull, float, unsigned long long)
-RESIDENT_CONVERSIONS(__double2int, double, int)
-RESIDENT_CONVERSIONS(__double2uint, double, unsigned int)
-RESIDENT_CONVERSIONS(__double2ll, double, long long)
-RESIDENT_CONVERSIONS(__double2ull, double, unsigned long long)
-#undef RESIDENT_CONVERSIONS
-inline float __int2float_rn(int x) { return static_cast<float>(x); }
-inline float __uint2float_rn(unsigned int x) { return static_cast<float>(x); }
-inline float __ll2float_rn(long long x) { return static_cast<float>(x); }
-inline float __ull2float_rn(unsigned long long x) { return static_cast<float>(x); }
-inline double __int2double_rn(int x) { return x; }
-inline double __uint2double_rn(unsigned int x) { return x; }
-inline double __ll2double_rn(long long x) { return static_cast<double>(x); }
-inline double __ull2double_rn(unsigned long long x) { return static_cast<double>(x); }
-inline float __double2float_rn(double x) { return static_cast<float>(x); }
-inline int __float_as_int(float x) { return resident::host::bits<int>(x); }
-inline unsigned int __float_as_uint(float x) { return resident::host::bits<unsigned int>(x); }
-inline float __int_as_float(int x) { return resident::host::bits<float>(x); }
-inline float __uint_as_float(unsigned int x) { return resident::host::bits<float>(x); }
-inline long long __double_as_longlong(double x) { return resident::host::bits<long long>(x); }
-inline double __longlong_as_double(long long x) { return resident::host::bits<double>(x); }
-inline int __double2hiint(double x) { return static_cast<int>(__double_as_longlong(x) >> 32); }
-inline int __double2loint(double x) { return static_cast<int>(__double_as_longlong(x)); }
-inline double __hiloint2double(int high, int low) {
-    return __longlong_as_double(static_cast<long long>(high) << 32 |
-                                static_cast<unsigned int>(low));
-}
 
 #endif // RESIDENT_CUDA_ON_HOST_HPP

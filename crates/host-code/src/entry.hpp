@@ -41,7 +41,13 @@ using parameter_of = aligned_parameter<plain_t<Parameter>>;
 
 template <typename Kernel> struct entry;
 
+template <typename T> constexpr bool is_reference = false;
+template <typename T> constexpr bool is_reference<T &> = true;
+template <typename T> constexpr bool is_reference<T &&> = true;
+
 template <typename... Parameters> struct entry<void (*)(Parameters...)> {
+    static_assert(!(is_reference<Parameters> || ...),
+                  "a launch passes no references to a kernel: make the parameter a pointer");
     static constexpr unsigned int count = sizeof...(Parameters);
     static constexpr unsigned int sizes[count + 1] = {sizeof(Parameters)..., 0};
 
@@ -58,10 +64,10 @@ template <typename... Parameters> struct entry<void (*)(Parameters...)> {
                 // Iterations are not independent: all share the memory of a kernel's local
                 // arrays here. So no pragma says that they are.
                 for (; x < width; ++x) {
-                    RESIDENT_PLACE(thread, threadIdx) = {x, y, z};
+                    RESIDENT_PLACE(thread) = {x, y, z};
                     start_thread(progress, ++number);
                     kernel(parameters...);
-                    reinterpret_cast<running_thread &>(RESIDENT_PLACE(thread, threadIdx))
+                    reinterpret_cast<running_thread &>(RESIDENT_PLACE(thread))
                         .~running_thread();
                     if (has_waited(progress, number)) return false;
                 }
@@ -92,13 +98,12 @@ template <typename... Parameters> struct entry<void (*)(Parameters...)> {
         resident_library = &library;
         resident_progress_of_stack = &progress;
 #endif
-        RESIDENT_PLACE(grid_shape, gridDim) = dim3(launch.grid[0], launch.grid[1], launch.grid[2]);
-        RESIDENT_PLACE(block_shape, blockDim) =
-            dim3(launch.block[0], launch.block[1], launch.block[2]);
+        RESIDENT_PLACE(grid_shape) = dim3(launch.grid[0], launch.grid[1], launch.grid[2]);
+        RESIDENT_PLACE(block_shape) = dim3(launch.block[0], launch.block[1], launch.block[2]);
         const unsigned long long start = progress.block, width = launch.grid[0];
         for (unsigned long long number = start; number < end; ++number, first = 0) {
             const unsigned long long row = number / width;
-            RESIDENT_PLACE(block, blockIdx) = {static_cast<unsigned int>(number % width),
+            RESIDENT_PLACE(block) = {static_cast<unsigned int>(number % width),
                                                static_cast<unsigned int>(row % launch.grid[1]),
                                                static_cast<unsigned int>(row / launch.grid[1])};
             progress.block = number;

@@ -1,6 +1,8 @@
 
 // Behind the source: what the library calls.
 
+extern const int warpSize = 32;
+
 /// The last kernel of the list.
 extern "C" __attribute__((visibility("default"))) const resident::host::listed_kernel *
 resident_host_kernels() {
@@ -27,6 +29,25 @@ extern "C" RESIDENT_UNCHECKED __attribute__((used, visibility("hidden"))) void
 __wrap_free(void *memory) {
     resident_library->release(memory);
 }
+// `new` and `delete`, of one and of arrays. On a GPU the first is null where there is no memory.
+#define RESIDENT_NEW(name)                                                                        \
+    extern "C" RESIDENT_UNCHECKED __attribute__((used, visibility("hidden"))) void *name(         \
+        size_t bytes) {                                                                           \
+        return resident_library->allocate(bytes);                                                 \
+    }
+#define RESIDENT_DELETE(name, ...)                                                                \
+    extern "C" RESIDENT_UNCHECKED __attribute__((used, visibility("hidden"))) void name(          \
+        void *memory __VA_ARGS__) {                                                               \
+        resident_library->release(memory);                                                        \
+    }
+RESIDENT_NEW(__wrap__Znwm)
+RESIDENT_NEW(__wrap__Znam)
+RESIDENT_DELETE(__wrap__ZdlPv)
+RESIDENT_DELETE(__wrap__ZdaPv)
+RESIDENT_DELETE(__wrap__ZdlPvm, , size_t)
+RESIDENT_DELETE(__wrap__ZdaPvm, , size_t)
+#undef RESIDENT_NEW
+#undef RESIDENT_DELETE
 #endif
 
 #ifdef RESIDENT_SANITIZE

@@ -75,6 +75,7 @@ impl Fiber {
         // SAFETY: the caller of `new` keeps the progress.
         unsafe { &*self.progress }.running.set(self.thread);
         self.wait = match while_running(&self.stack, || self.coroutine.resume(answer)) {
+            CoroutineResult::Yield(Wait::Stopped) => None,
             CoroutineResult::Yield(wait) => {
                 self.switch = SWITCH.get();
                 Some(wait)
@@ -82,6 +83,11 @@ impl Fiber {
             CoroutineResult::Return(Ended::Returned) => None,
             CoroutineResult::Return(ended) => Some(Wait::Failed(self.failure(ended))),
         };
+    }
+
+    /// Whether the checker has ended the thread.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.wait.is_none() && !self.coroutine.done()
     }
 
     /// Why the launch fails whose thread ended so.
@@ -92,6 +98,11 @@ impl Fiber {
             Ended::Trapped => String::from(
                 "the kernel came to an instruction that ends it: code that cannot be reached, as \
                  behind `__builtin_unreachable()`, or that the compiler knows to be wrong",
+            ),
+            Ended::Refused => String::from(
+                "the kernel accesses a value at an address that is no multiple of its length, or \
+                 where no memory can be, which ends a launch on a GPU too: run it with \
+                 RESIDENT_SANITIZE=1 in the environment, which names the line",
             ),
             Ended::Returned | Ended::Overflowed => self.overflow(),
         }

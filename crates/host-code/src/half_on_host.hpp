@@ -332,6 +332,8 @@ inline double integer_to_odd(float x) { return x; }
 /// A type of 16 bits, the type of its pairs, and all their functions.
 #define RESIDENT_SMALL_FLOAT(type, pair, name, format)                                            \
     RESIDENT_STRUCTS(type, pair, format)                                                          \
+    template <> inline constexpr bool resident::host::is_shuffled<type> = true;                   \
+    template <> inline constexpr bool resident::host::is_shuffled<pair> = true;                   \
     RESIDENT_NAMED(type, pair, name)                                                              \
     RESIDENT_COMMON(type, pair)
 

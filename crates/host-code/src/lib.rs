@@ -11,7 +11,9 @@
 //! | `declared_kernels` | the kernels that a source declares, for errors |
 //! | `declarations.hpp`, `functions_of_c.hpp` | what NVRTC declares of C and C++; no header does |
 //! | `names` | that a source has the names that NVRTC declares, and no others |
-//! | `cuda_on_host.hpp`, `mathematics.hpp`, `packed_integers.hpp` | what CUDA C has beyond C++17 |
+//! | `cuda_on_host.hpp`, `integers.hpp`, `packed_integers.hpp` | what CUDA C has beyond C++17 |
+//! | `mathematics.hpp` | its mathematics |
+//! | `special_functions.hpp`, `printing.hpp` | functions that no C library has; `printf` |
 //! | `entry.hpp` | how blocks run |
 //! | `kernels.hpp`, `kernel_list`, `launch_bounds` | the kernels of a library, and their bounds |
 //! | `static_shared` | the static shared memory that a kernel uses |
@@ -27,6 +29,7 @@
 //! | `work`, `thread_memory` | which blocks have not begun; what blocks keep that take turns |
 //! | `meetings`, `turns` | which threads can go on; when one lets the others run |
 //! | `waiting_loops` | the loops of a source that may wait for memory |
+//! | `gpu_values`, `contraction` | a GPU's values where C leaves them open, or a compiler errs |
 //! | `launch_timeout`, `faults` | ends launches that take too long, or too large a stack |
 //! | `sanitizer` | checks each access of a launch |
 //! | `body`, `parallel` | a kernel's body: packs the parameters; runs blocks on several cores |
@@ -37,9 +40,11 @@ mod body;
 mod checked_code;
 mod compilation;
 pub mod compiler;
+mod contraction;
 mod declared_kernels;
 mod faults;
 mod fiber;
+mod gpu_values;
 mod headers;
 mod heap;
 mod kept_code;
@@ -169,7 +174,7 @@ impl Module<'_> {
     /// The library that all kernels of the source share.
     fn shared(&self) -> Result<Arc<Library>, String> {
         let translation = self.translation(&self.program.source.entries.all())?;
-        let compiler = Compiler::find()?;
+        let compiler = Compiler::find_and_keep()?;
         self.library(compiler, &translation, [compiler.key(), translation.module_key()].concat())
     }
 
@@ -180,7 +185,7 @@ impl Module<'_> {
         if !entries.iter().any(|known| **known == *entry) {
             entries.push(entry.into());
         }
-        let compiler = Compiler::find()?;
+        let compiler = Compiler::find_and_keep()?;
         let translation = self.translation(&entries)?;
         if let Some(reason) = translation.left_out(entry) {
             return Err(LoadError::Program(reason.to_owned()));

@@ -52,14 +52,6 @@ inline float sinpi(float x) { return sinpif(x); }
 inline float cospi(float x) { return cospif(x); }
 inline void sincospif(float x, float *s, float *c) { *s = sinpif(x); *c = cospif(x); }
 inline void sincospi(double x, double *s, double *c) { *s = sinpi(x); *c = cospi(x); }
-inline double norm(int count, const double *x) {
-    double largest = 0, sum = 0;
-    for (int at = 0; at < count; ++at) largest = fmax(largest, fabs(x[at]));
-    if (isinf(largest)) return largest;
-    const double unit = largest == 0 ? 1 : largest;
-    for (int at = 0; at < count; ++at) sum += x[at] / unit * (x[at] / unit);
-    return unit * sqrt(sum);
-}
 inline void sincospi(float x, float *s, float *c) { sincospif(x, s, c); }
 inline float normf3(float x, float y, float z) { return sqrtf(x * x + y * y + z * z); }
 inline float norm3df(float x, float y, float z) { return normf3(x, y, z); }

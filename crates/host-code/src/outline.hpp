@@ -5,4 +5,5 @@
 #undef __host__
 #undef __launch_bounds__
 #undef __managed__
+#undef __shared__
 #endif

@@ -10,9 +10,6 @@ use super::symbols::plain_name;
 /// The most that compilers for NVIDIA's GPUs accept.
 const BYTES_MAX: u64 = 48 << 10;
 
-/// The variables of the headers that each thread of the machine has.
-const OF_HEADERS: [&str; 4] = ["threadIdx", "blockIdx", "blockDim", "gridDim"];
-
 /// What the code of a library refers to.
 #[derive(Debug, Default)]
 pub(super) struct StaticShared {
@@ -125,6 +122,5 @@ fn is_shared(symbol: &object::Symbol<'_, '_>, dynamic_arrays: &[String]) -> bool
     !mangled.starts_with("_ZG")
         && mangled != "__tls_guard"
         && !name.starts_with("resident_")
-        && !OF_HEADERS.contains(&name)
         && !is_pointer
 }

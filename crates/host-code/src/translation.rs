@@ -4,11 +4,12 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::sync::Arc;
 
+use super::contraction::CONTRACTION;
 use super::launch_bounds::{HiddenBounds, Listed};
 use super::refusals::left_out::{Kept, LeftOut, without_features};
 use super::refusals::missing_headers;
 use super::waiting_loops::with_turns;
-use super::{headers, launch_bounds, launch_timeout, sanitizer};
+use super::{gpu_values, headers, launch_bounds, launch_timeout, sanitizer};
 use resident_backend::Program;
 use resident_code::c_declaration::identifier;
 use resident_code::kernels::definitions;
@@ -21,9 +22,12 @@ const FUNCTIONS_OF_C: &str = include_str!("functions_of_c.hpp");
 
 /// What CUDA C needs beyond C++17.
 const CUDA_ON_HOST: &str = include_str!("cuda_on_host.hpp");
+const INTEGERS: &str = include_str!("integers.hpp");
+const PRINTING: &str = include_str!("printing.hpp");
 
 /// Its mathematics.
 const MATHEMATICS: &str = include_str!("mathematics.hpp");
+const SPECIAL_FUNCTIONS: &str = include_str!("special_functions.hpp");
 const PACKED_INTEGERS: &str = include_str!("packed_integers.hpp");
 
 /// What the preprocessor leaves as it is where a source is looked through.
@@ -52,12 +56,14 @@ pub(super) const NO_CONTRACTION: &str = "-ffp-contract=off";
 const NOT_OPTIMISED: &str = "-O0";
 
 /// The text for the compiler, and its options.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Translation {
     /// The headers, which are the same for all sources.
     headers: String,
     /// What of this source stands behind them, the source, and what stands behind it.
     parts: [String; 3],
+    /// The source with the operators of C, if it is another one.
+    without_gpu_values: Option<String>,
     /// The name expressions of kernels, which are listed behind the source.
     expressions: Vec<Arc<str>>,
     bounded_templates: Vec<String>,
@@ -110,6 +116,8 @@ impl Translation {
         };
         let mut dynamic_arrays = Vec::new();
         let replaced = with_shared_memory(&listed, &mut dynamic_arrays);
+        let with_gpu_values = gpu_values::with_gpu_values(&replaced);
+        let is_other = with_gpu_values != replaced;
         let others = entries.unwrap_or_default().iter();
         let is_left_out = |entry: &str| LeftOut::named_in(&left_out, entry).is_some();
         let others = others.filter(|entry| !names.iter().any(|name| **name == ***entry));
@@ -117,7 +125,8 @@ impl Translation {
         let expressions = others.cloned().collect();
         Ok(Self {
             headers: headers_before(checks),
-            parts: [before(text), replaced, behind()?],
+            parts: [before(text), with_gpu_values, behind()?],
+            without_gpu_values: is_other.then_some(replaced),
             expressions,
             bounded_templates,
             options: options(program, path, checks)?,
@@ -137,6 +146,28 @@ impl Translation {
         })
     }
 
+    /// The same source with the operators of C in these lines, if it has a GPU's there.
+    pub(super) fn without_gpu_values_in(&self, lines: &[usize]) -> Option<Self> {
+        let plain = self.without_gpu_values.as_deref()?;
+        let [before, source, behind] = self.parts.clone();
+        let pairs = source.split_inclusive('\n').zip(plain.split_inclusive('\n'));
+        let chosen = (1..).zip(pairs).map(
+            |(line, (changed, plain))| {
+                if lines.contains(&line) { plain } else { changed }
+            },
+        );
+        let mixed: String = chosen.collect();
+        let is_other = mixed != source;
+        is_other.then(|| Self { parts: [before, mixed, behind], ..self.clone() })
+    }
+
+    /// The same source with the operators of C everywhere, if it has a GPU's somewhere.
+    pub(super) fn without_gpu_values(&self) -> Option<Self> {
+        let source = self.without_gpu_values.clone()?;
+        let [before, _, behind] = self.parts.clone();
+        Some(Self { parts: [before, source, behind], ..self.clone() })
+    }
+
     /// Whether an option includes a file before all others.
     pub(super) fn includes_before(&self) -> bool {
         self.options.iter().any(|option| option == "-include")
@@ -153,7 +184,7 @@ impl Translation {
         let source = launch_bounds::with_hidden(source, hidden);
         let source = prelude::from_line_1(&source, &self.file);
         let expressions = self.listed_expressions(hidden);
-        format!("\n{before}{source}\n{expressions}{behind}")
+        format!("\n{before}{START}{source}{END}{expressions}{behind}")
     }
 
     fn listed_expressions(&self, hidden: &[HiddenBounds]) -> String {
@@ -185,6 +216,11 @@ impl Translation {
 
     pub(super) fn is_strict(&self) -> bool {
         self.is_strict
+    }
+
+    /// Whether sums of products are to be contracted.
+    pub(super) fn contracts(&self) -> bool {
+        self.options.iter().any(|option| option == CONTRACTION)
     }
 
     /// Whether the compiler leaves out code that does nothing.
@@ -243,10 +279,15 @@ fn headers_before(checks: Checks) -> String {
          #line 1 \"functions_of_c.hpp\"\n{FUNCTIONS_OF_C}\n\
          #line 1 \"calls.hpp\"\n{calls}\n#line 1 \"fast_path.hpp\"\n{fast_path}\n\
          #line 1 \"cuda_on_host.hpp\"\n{CUDA_ON_HOST}\n\
+         #line 1 \"integers.hpp\"\n{INTEGERS}\n\
+         #line 1 \"printing.hpp\"\n{PRINTING}\n\
          #line 1 \"mathematics.hpp\"\n{MATHEMATICS}\n\
+         #line 1 \"special_functions.hpp\"\n{SPECIAL_FUNCTIONS}\n\
+         #line 1 \"operators.hpp\"\n{}\n\
          #line 1 \"entry.hpp\"\n{ENTRY}\n\
          {}{}\n\
          #line 1 \"kernels.hpp\"\n{KERNELS}\n",
+        gpu_values::HEADER,
         prelude::TEXT,
         prelude::PARAMETERS,
     )
@@ -305,6 +346,20 @@ fn expression(entry: &str, bounded_templates: &[String], hidden: &[HiddenBounds]
     )
 }
 
+/// What stands before the source, and behind it.
+const START: &str = "// Resident: the source.\n";
+const END: &str = "\n// Resident: behind the source.\n";
+
+/// The parts of a text for the compiler: what stands before line 1 of the source, the source, and
+/// what stands behind it.
+pub(super) fn parts(text: &str) -> Option<[&str; 3]> {
+    let start = text.find(START)? + START.len();
+    let directive = start + text[start..].find("#line")?;
+    let (before, rest) = text.split_at(directive + text[directive..].find('\n')? + 1);
+    let (source, behind) = rest.split_at(rest.rfind(END)?);
+    Some([before, source, behind])
+}
+
 /// The name in messages of what an entry says.
 const ENTRY_FILE: &str = "CudaSource::entry";
 
@@ -318,7 +373,12 @@ fn options(
     let defines = source.defines.iter().map(|(name, value)| format!("-D{name}={value}"));
     let mut options: Vec<OsString> =
         defines.chain(translated(&source.options)).map(OsString::from).collect();
-    let folders = source.includes.iter().map(|folder| &**folder).chain(path.and_then(Path::parent));
+    let is_named = |folder: &&Path| !folder.as_os_str().is_empty();
+    let own = path.and_then(Path::parent);
+    let own = own.map(|folder| Some(folder).filter(is_named).unwrap_or(Path::new(".")));
+    // What is included in quotes is looked for beside the file first.
+    options.extend(own.into_iter().flat_map(|folder| ["-iquote".into(), folder.into()]));
+    let folders = source.includes.iter().map(|folder| &**folder).chain(own);
     options.extend(folders.map(headers::include_option));
     if launch_timeout::polls()? {
         options.push(OsString::from(launch_timeout::OPTION));
@@ -338,10 +398,10 @@ fn translated(options: &[Arc<str>]) -> Vec<String> {
         let mut value = || value.or_else(|| words.next()).unwrap_or_default();
         match name {
             "--fmad" | "-fmad" if value() == "true" => {
-                translated.push(String::from("-ffp-contract=fast"));
+                translated.push(String::from(CONTRACTION));
             }
             "--use_fast_math" | "-use_fast_math" => {
-                translated.push(String::from("-ffp-contract=fast"));
+                translated.push(String::from(CONTRACTION));
             }
             "--define-macro" | "-D" => translated.push(format!("-D{}", value())),
             "--undefine-macro" | "-U" => translated.push(format!("-U{}", value())),

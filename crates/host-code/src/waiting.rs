@@ -15,6 +15,8 @@ pub(super) enum Wait {
     Lanes { mask: u32, value: u64, is_barrier: bool, code: usize },
     /// Perhaps for memory that another thread writes: that all others have had a turn.
     Turn(Suspended),
+    /// Nothing: the checker has ended the thread, and the others go on.
+    Stopped,
     /// Nothing: the launch has failed.
     Failed(String),
 }
@@ -94,6 +96,11 @@ pub(super) fn wait_for_turn(suspended: Suspended) {
 /// Sets the place in the library from which the running thread is about to wait.
 pub(super) fn set_code(code: usize) {
     CODE.set(code);
+}
+
+/// Ends the running thread.
+pub(super) fn stop() {
+    wait(Wait::Stopped);
 }
 
 /// Ends the running thread, and the launch with this text.

@@ -2,7 +2,12 @@
 
 #[test]
 fn every_barrier_that_is_missed_is_found() {
-    crate::check_texts(TEXTS);
+    let found = crate::check_texts(TEXTS);
+    found.is("barriers_in_two_branches", |found| {
+        let lines = [&found.line, &found.other_line].map(|line| line.as_ref().map(|at| at.number));
+        lines[0].zip(lines[1]).is_some_and(|(line, other)| other == line + 2)
+    });
+    found.says("barriers_on_one_line_int_1", "thread (32, 0, 0), which waits at the one in kernel");
 }
 
 pub(crate) const TEXTS: &str = r#"
@@ -92,6 +97,16 @@ if (t < 32) {
 }
 __syncthreads();
 out[t] = tile[63 - t];
+== barriers_on_one_line(in out) int <<<1, 64>>> MissedBarrier
+if ($1{t < 32}{true}) __syncthreads(); else __syncthreads();
+out[t] = in[t];
+== a_function_in_both_branches(in out) int <<<1, 64>>> MissedBarrier
+$before{
+__device__ void @meet() { __syncthreads(); }
+}
+if ($1{in[t] % 2}{n}) @meet();
+else @meet();
+out[t] = in[t];
 == different_trip_counts(in out) int <<<1, 64>>> MissedBarrier, MissedBarrier
 __shared__ T tile[64];
 T sum = 0;

@@ -33,6 +33,9 @@ out[i] = vectors[i / 4 + bad].x; // here
 == a_byte_behind_the_end OutOfBounds
 const char *bytes = reinterpret_cast<const char *>(in);
 out[i] = bytes[4 * i + 3 + bad]; // here
+== a_shift_in_place_behind_the_end OutOfBounds
+unsigned int *words = reinterpret_cast<unsigned int *>(io);
+if (i == 0) words[255 + bad] <<= 1 + i; // here
 == a_longer_type_behind_the_end OutOfBounds
 double *pairs = reinterpret_cast<double *>(io);
 if (i % 2 == 0) pairs[i / 2 + bad] = 1; // here
@@ -79,6 +82,30 @@ JOINED(ato, micAdd)(&io[255 + bad], 1.0f); // here
 if (i == 0) memcpy(out, in, 4 * (256 + bad)); // here
 == a_fill_of_too_many_bytes OutOfBounds
 if (i == 0) memset(out, 0, 4 * (256 + bad)); // here
+== a_text_that_printf_reads_beyond_the_end OutOfBounds
+char *text = reinterpret_cast<char *>(io) + 1020;
+if (i == 0) text[0] = text[1] = text[2] = '-', text[3] = bad ? '-' : 0;
+if (i == 0) printf("%.5s", text); // here
+== a_format_beyond_the_end OutOfBounds
+char *text = reinterpret_cast<char *>(io) + 1020;
+if (i == 0) text[0] = text[1] = text[2] = '-', text[3] = bad ? '-' : 0;
+if (i == 0) printf(text); // here
+== allocated_memory_behind_its_end OutOfBounds
+int *memory = static_cast<int *>(malloc(8));
+memory[0] = memory[1] = i;
+out[i] = memory[1 + bad]; // here
+free(memory);
+== allocated_memory_that_is_written_behind_its_end OutOfBounds
+char *memory = static_cast<char *>(malloc(16));
+memset(memory, 0, 16 + bad); // here
+out[i] = memory[15];
+free(memory);
+== allocated_memory_that_is_free OutOfBounds
+float *memory = static_cast<float *>(malloc(8));
+memory[0] = memory[1] = in[i];
+if (bad) free(memory);
+out[i] = memory[1]; // here
+if (!bad) free(memory);
 == a_read_only_load_behind_the_end OutOfBounds
 out[i] = __ldg(&in[i + bad]); // here
 == a_global_variable OutOfBounds

@@ -203,6 +203,19 @@ if (t == 0) atomicMax(&io[0], largest);
 int row = i / 16, column = i % 16;
 T before = $3{out(row, column)}{T(1)};
 if ($1{row != 3}2{column < 15}{true}) out(row, column) = in(row, column) + before;
+== sum_that_starts_from_nothing(in out) float <<<2, 32>>> UninitialisedLocal
+T sum$1{}{ = T(0)};
+for (int k = 0; k < 4; ++k) sum += in[(i + k) % n];
+out[i] = sum;
+== field_that_is_not_set(in out) int <<<2, 32>>> UninitialisedLocal
+$before{
+struct @pair { int a, b; };
+__device__ int @sum(@pair x) { return x.a + x.b; }
+}
+@pair x;
+x.a = in[i];
+$1{}{x.b = 1;}
+out[i] = @sum(x);
 == part_is_left_out(part in out) double <<<2, 64>>> Unwritten, Uninitialised
 if ($1{i % 16 != 15}{true}) out.at(i) = $2{out.at(i)}{in.at(i)};
 "#;

@@ -45,6 +45,24 @@ __syncthreads();
 out[t] = *reinterpret_cast<int *>(bytes + $1{t}{t / 4 * 4});
 == atomic_on_bytes(io) byte <<<1, 32>>> Misaligned
 atomicAdd(reinterpret_cast<int *>(io + $1{6}{8}), 1);
+== vector_of_four(io) float <<<1, 8>>> Misaligned, Misaligned, Misaligned
+float4 four = *reinterpret_cast<const float4 *>(io + $1{2}{4});
+if (t == 1) *reinterpret_cast<float4 *>(io + $2{1}{0}) = make_float4(1, four.y, 3, 4);
+if (t == 2) reinterpret_cast<float2 *>(io + $3{5}{6})->y = four.x;
+== vector_in_shared_memory(in out) float <<<1, 32>>> Misaligned, Misaligned, Misaligned
+__shared__ __align__(16) T tile[32];
+tile[t] = in[i];
+__syncthreads();
+float4 four = *reinterpret_cast<float4 *>(tile + $1{t % 28}{t / 4 * 4});
+double two = *reinterpret_cast<double *>(tile + s.zero + $2{5}{6});
+int2 pair = *reinterpret_cast<int2 *>(tile + $3{t % 2}{2 * (t % 2)});
+out[i] = four.x + four.w + (two > 1 ? pair.x : pair.y);
+== vector_of_a_thread(in out) float <<<1, 32>>> Misaligned
+__align__(16) T own[8] = {in[i], 1, 2, 3, 4, 5, 6, 7};
+float2 pair = *reinterpret_cast<float2 *>(own + s.zero + $1{1}{2});
+out[i] = pair.x + pair.y;
+== wide_atomic(io) unsigned <<<1, 32>>> Misaligned
+atomicAdd(reinterpret_cast<unsigned long long *>(io + $1{1}{2}), 1ull);
 == packed_header(in out) byte <<<1, 64>>> Misaligned
 short length = *reinterpret_cast<const short *>(in + $1{3}{4});
 out[t] = length + t;

@@ -29,6 +29,13 @@ const SOURCE: &str = r#"
         y[threadIdx.x / 2] = threadIdx.x;
         if (threadIdx.x == 63) x[64] = 0;
     }
+    extern "C" __global__ void consequence(int *x, int *y) {
+        __shared__ int tile[64];
+        if (threadIdx.x == 5) y[64] = 0;
+        tile[threadIdx.x] = x[threadIdx.x];
+        __syncthreads();
+        y[threadIdx.x] = tile[63 - threadIdx.x];
+    }
 "#;
 
 /// One of them.
@@ -211,4 +218,51 @@ fn a_launch_has_several_findings_and_its_error_says_how_many() {
     let line = first as u32 + 1;
     assert_eq!(kinds, [(race, line), (race, line + 1), (outside, line + 2)], "{found:#?}");
     assert!(text.contains("The launch has 2 more findings"), "{text}");
+}
+
+/// Each thread writes beyond the array on a line of its own.
+#[test]
+fn a_launch_has_sixteen_findings_at_most() {
+    let line = |thread| format!("if (threadIdx.x == {thread}) x[64 + {thread}] = 0;\n");
+    let lines: String = (0..20).map(line).collect();
+    let source = format!("extern \"C\" __global__ void kernel(int *x) {{\n{lines}}}");
+    let mut x = SmartArray::<i32, _>::zeros(64);
+    let found = check::<(InOut<i32>,)>(source, Grid::new(2, 32), (&mut x,));
+    let lines: Vec<_> =
+        found.iter().flat_map(|one| one.line.as_ref()).map(|at| at.number).collect();
+    assert_eq!(lines, (2..18).collect::<Vec<_>>(), "{found:#?}");
+    assert!(found.iter().all(|one| one.kind == FindingKind::OutOfBounds), "{found:#?}");
+}
+
+/// A thread that was stopped does not write what others read.
+#[test]
+fn what_follows_from_a_finding_is_none() {
+    let (mut x, mut y) = (SmartArray::<i32, _>::zeros(64), SmartArray::<i32, _>::zeros(64));
+    let arguments = (&mut x, &mut y);
+    let found = check::<(InOut<i32>, InOut<i32>)>(one("consequence"), Grid::new(1, 64), arguments);
+    let kinds: Vec<_> = found.iter().map(|one| one.kind).collect();
+    assert_eq!(kinds, [FindingKind::OutOfBounds], "{found:#?}");
+}
+
+/// It is one of the kernel's own, and fails nothing.
+#[test]
+fn a_local_variable_that_is_read_too_early_is_noted() {
+    let source = r#"
+        extern "C" __global__ void kernel(int *x) { x[threadIdx.x] += 1; }
+        extern "C" __global__ void unset(int *x) {
+            int sum;
+            for (int k = 0; k < 4; ++k) sum += x[k]; // here
+            x[threadIdx.x] = sum;
+        }
+    "#;
+    let mut x = SmartArray::<i32, _>::zeros(4);
+    let found = check::<(InOut<i32>,)>(source, Grid::new(1, 4), (&mut x,));
+    assert_eq!(found, []);
+    let source = CudaSource::c(source).entry("unset");
+    let found = check::<(InOut<i32>,)>(source, Grid::new(1, 1), (&mut x,));
+    let [note] = &found[..] else { panic!("{found:?}") };
+    assert_eq!((note.kind, note.kind.is_error()), (FindingKind::UninitialisedLocal, false));
+    let text = "kernel \"kernel\" reads `sum`, a local variable, before it is written \
+                (kernel.cu:5); initialise it";
+    assert_eq!(note.to_string(), text);
 }

@@ -142,4 +142,23 @@ if (in[t] % 3 == 0) {
     base = __shfl_sync(active, base, leader);
     atomicAdd(&io[t], base);
 }
+== lane_outside_its_mask(in out) int <<<1, 32>>> InvalidMask, InvalidMask, InvalidMask, InvalidMask
+T x = $1{__shfl_sync(0xffffu, in[t], 0)}2{__ballot_sync(0xffu, 1)}
+    3{__reduce_add_sync(0xffff0000u, in[t])}{in[t]};
+__syncwarp($4{0xfffffffeu}{0xffffffffu});
+out[t] = x;
+== shuffle_from_a_lane_outside(in out) int <<<1, 32>>> InvalidMask, InvalidMask, InvalidMask
+T x = 0;
+if (t < 16)
+    x = $1{__shfl_sync(0xffffu, in[t], 20)}2{__shfl_xor_sync(0xffffu, in[t], 16)}
+        3{__shfl_down_sync(0xffffu, in[t], 16)}{__shfl_sync(0xffffu, in[t], 5)};
+out[t] = x;
+== shuffle_up_from_a_lane_outside(in out) float <<<1, 32>>> InvalidMask
+T x = 0;
+if (t >= 16) x = __shfl_up_sync(0xffff0000u, in[t], $1{16}{8});
+out[t] = x;
+== shuffle_from_a_lane_that_has_returned(in out) double <<<1, 32>>> InvalidMask
+out[t] = 0;
+if (t >= 24) return;
+out[t] = __shfl_sync(0xffffffffu, in[t], $1{30}{3});
 "#;

@@ -22,6 +22,7 @@ mod halves;
 mod language;
 mod memory;
 mod numbers;
+mod open_values;
 mod reductions;
 mod scans;
 mod sorting;

@@ -184,6 +184,38 @@ fn a_folder_for_temporary_files_that_cannot_be_used_is_named() {
     std::fs::remove_dir_all(cache).expect("it is there");
 }
 
+/// A kernel in the cache needs no compiler, if none was named that is missing.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_kernel_in_the_cache_needs_no_compiler() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folders = ["filled", "empty"].map(|name| folder(&format!("cache-{name}")));
+    let [filled, empty] = folders.each_ref().map(|folder| {
+        std::fs::set_permissions(folder, PermissionsExt::from_mode(0o700)).expect("it is own");
+        folder.to_str().expect("UTF-8")
+    });
+    let path = std::env::var("PATH").unwrap_or_default();
+    for (cache, path, named, expected) in [
+        (filled, &*path, "", "2"),
+        (filled, "/no/such/folder", "", "2"),
+        (empty, "/no/such/folder", "", "there is no C++ compiler"),
+        (filled, &*path, "/no/such/compiler", "/no/such/compiler that RESIDENT_CXX names"),
+    ] {
+        let variables = [
+            ("RESIDENT_CACHE", cache),
+            ("PATH", path),
+            ("RESIDENT_CXX", named),
+            (EXPECTED, expected),
+        ];
+        let output = own_process::run(test_name!(compiles_and_runs), &variables);
+        assert_success(&output, expected);
+    }
+    for folder in folders {
+        std::fs::remove_dir_all(folder).expect("it is there");
+    }
+}
+
 /// A compiler that writes nothing, or does not end, is named with the variable that is to change.
 #[cfg(unix)]
 #[test]

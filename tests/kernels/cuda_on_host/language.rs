@@ -167,6 +167,29 @@ fn a_header_is_included_before_the_source() -> Result<()> {
     Ok(())
 }
 
+/// As for NVRTC, which takes it from there for a file. In angle brackets it is in the other folder.
+#[test]
+fn a_header_in_quotes_is_looked_for_beside_its_file_first() -> Result<()> {
+    let folder = std::env::temp_dir().join(format!("resident-beside-{}", std::process::id()));
+    let file = |name: &str, text: &str| {
+        let path = folder.join(name);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        std::fs::write(&path, text).expect("a file");
+        path
+    };
+    file("include/v.h", "#pragma once\n#define OTHER 3\n");
+    file("source/v.h", "#define BESIDE 5\n");
+    let text = "#include \"v.h\"\n#include <v.h>\n\
+                extern \"C\" __global__ void k(int *x) { x[0] = BESIDE + OTHER; }";
+    let source = CudaSource::file(file("source/k.cu", text)).include(folder.join("include"));
+    let k = kernel::<(InOut<i32>,)>("k", source);
+    let mut x = SmartArray::<i32, _>::zeros(1);
+    k.launch_on(&Device::cpu().stream(), Grid::new(1, 1), (&mut x,))?;
+    assert_eq!(x.get(0)?, 8);
+    std::fs::remove_dir_all(folder).expect("a folder");
+    Ok(())
+}
+
 /// Globals keep their values between the launches of a kernel.
 #[test]
 fn globals_constants_vectors_and_macros() -> Result<()> {
@@ -203,6 +226,133 @@ fn globals_constants_vectors_and_macros() -> Result<()> {
     }
     assert_eq!(y.to_vec()?, [3.0, 30.0, 300.0].map(|more| [2.0, 4.0, 6.0, 8.0 + more]));
     assert_eq!(count.get(0)?, 2);
+    Ok(())
+}
+
+/// Each macro is as wide as the number in Rust, and has its bits.
+#[test]
+fn numbers_in_macros_have_their_value_and_type() -> Result<()> {
+    let text = r#"
+        template <typename T> __device__ T is_of(T value) { return value; }
+        __device__ const float in_memory = ONE;
+        extern "C" __global__ void k(double *x) {
+            static_assert(sizeof ONE == 4 && sizeof TENTH == 8 && sizeof ALL == 8, "");
+            static_assert(ALL + 1 == 0 && -1 > UNSIGNED && LOWEST < 0 && sizeof LOWEST == 4, "");
+            static_assert(COUNT - 5 < 0 && TRUTH && WIDE * 3000000000 > 0, "");
+            int i = 0;
+            x[i++] = ONE / 2; x[i++] = HUGE; x[i++] = 1 / ZERO; x[i++] = INFINITE;
+            x[i++] = -UNKNOWN != -UNKNOWN; x[i++] = TENTH; x[i++] = TEXT; x[i++] = ALL;
+            x[i++] = 2-NEGATIVE; x[i++] = in_memory; x[i++] = LOWEST; x[i++] = is_of(DOUBLE);
+        }"#;
+    let source = CudaSource::c(text)
+        .define("ONE", 1_f32)
+        .define("HUGE", 1e30_f32)
+        .define("ZERO", -0.0)
+        .define("INFINITE", f32::INFINITY)
+        .define("UNKNOWN", f64::NAN)
+        .define("TENTH", 0.1)
+        .define("TEXT", "1 + 1")
+        .define("ALL", u64::MAX)
+        .define("NEGATIVE", -3)
+        .define("LOWEST", i32::MIN)
+        .define("DOUBLE", &f64::NEG_INFINITY)
+        .define("UNSIGNED", 3_u32)
+        .define("COUNT", 4_usize)
+        .define("WIDE", 3_i64)
+        .define("TRUTH", true);
+    let mut x = SmartArray::<f64, _>::zeros(12);
+    let kernel = kernel::<(InOut<f64>,)>("k", source);
+    kernel.launch_on(&device().stream(), Grid::new(1, 1), (&mut x,))?;
+    let (huge, lowest) = (f64::from(1e30_f32), f64::from(i32::MIN));
+    let infinite = f64::INFINITY;
+    let expected = [
+        0.5,
+        huge,
+        -infinite,
+        infinite,
+        1.0,
+        0.1,
+        2.0,
+        2_f64.powi(64),
+        5.0,
+        1.0,
+        lowest,
+        -infinite,
+    ];
+    assert_eq!(x.to_vec()?, expected);
+    Ok(())
+}
+
+/// Calls, with values to 17 digits, of mpmath. Those of names that end with `f`, or have such a
+/// number, are floats.
+const OF_CUDA: [(&str, f64); 45] = [
+    ("erfinv(0.3)", 0.2724627147267543),
+    ("erfinv(-0.999999)", -3.458910737275499),
+    ("erfinv(-1.0)", f64::NEG_INFINITY),
+    ("erfcinv(1e-100)", 15.065574702592645),
+    ("erfcinv(1.6)", -0.595116081449995),
+    ("normcdf(-37.0)", 5.725571222524577e-300),
+    ("normcdf(0.3)", 0.6179114221889527),
+    ("normcdfinv(1e-10)", -6.361340902404057),
+    ("normcdfinv(0.9)", 1.2815515655446006),
+    ("erfcx(10.0)", 0.05614099274382259),
+    ("erfcx(-5.0)", 144009798674.66104),
+    ("erfcx(100.0)", 0.005641613782989433),
+    ("cyl_bessel_i0(5.0)", 27.239871823604446),
+    ("cyl_bessel_i0(700.0)", 1.5295933476718737e+302),
+    ("cyl_bessel_i1(-7.0)", -156.03909286995545),
+    ("cyl_bessel_i1(100.0)", 1.0683693903381625e+42),
+    ("j0(2.5)", -0.048383776468198),
+    ("j1(2.5)", 0.49709410246427405),
+    ("jn(3, 2.5)", 0.21660039103911352),
+    ("y0(2.5)", 0.4980703596152319),
+    ("y1(2.5)", 0.1459181379667858),
+    ("yn(3, 2.5)", -0.756055496753671),
+    ("norm4d(1, 2, 4, 10)", 11.0),
+    ("rnorm3d(2.0, 3.0, 6.0)", 0.14285714285714285),
+    ("rnorm4d(1, 2, 4, 10)", 0.09090909090909091),
+    ("erfinvf(0.3f)", 0.27246272563934326),
+    ("erfcinv(0.3f)", 0.7328690886497498),
+    ("normcdff(-5.0f)", 2.8665158424701076e-07),
+    ("normcdfinv(0.3f)", -0.5244004726409912),
+    ("erfcxf(2.0f)", 0.25539568066596985),
+    ("cyl_bessel_i0f(2.0f)", 2.279585361480713),
+    ("cyl_bessel_i1f(2.0f)", 1.5906368494033813),
+    ("j0f(2.5f)", -0.04838377609848976),
+    ("ynf(3, 2.5f)", -0.756055474281311),
+    ("normf(2, pair)", 5.0),
+    ("rnormf(2, pair)", 0.2_f32 as f64),
+    ("__fns(0x58u, 3, 2)", 4.0),
+    ("__fns(0x58u, 6, -3)", 3.0),
+    ("__fns(0x58u, 3, 4)", 4294967295.0),
+    ("__fns(0x58u, 6, 0)", 6.0),
+    ("__fns(0x58u, 5, 0)", 4294967295.0),
+    ("__funnelshift_lc(1, 2, 40)", 1.0),
+    ("__funnelshift_rc(1, 3, 1)", 2147483648.0),
+    ("umin(1, 2) + llmax(-3, 4)", 5.0),
+    // Of the source's own.
+    ("erfinv(2)", -2.0),
+];
+
+#[test]
+fn functions_of_cuda_that_no_c_library_has() -> Result<()> {
+    let numbered = OF_CUDA.iter().enumerate();
+    let lines: String = numbered.map(|(at, (call, _))| format!("x[{at}] = {call};\n")).collect();
+    let source = format!(
+        "__device__ double erfinv(int x) {{ return -x; }}\n\
+         __device__ unsigned int umax(unsigned int x, unsigned int y) {{ return x + y; }}\n\
+         extern \"C\" __global__ void special(double *x) {{\n\
+         const float pair[2] = {{3, 4}}; __prof_trigger(1);\n{lines}}}\n"
+    );
+    let kernel = kernel::<(InOut<f64>,)>("special", source);
+    let mut x = SmartArray::<f64, _>::zeros(OF_CUDA.len());
+    kernel.launch_on(&device().stream(), Grid::new(1, 1), (&mut x,))?;
+    for ((call, expected), seen) in OF_CUDA.into_iter().zip(x.to_vec()?) {
+        let is_float = call.contains("f(") || call.contains("f)");
+        let part = if is_float { f64::from(f32::EPSILON) } else { 8.0 * f64::EPSILON };
+        let is_near = (seen - expected).abs() <= expected.abs() * part;
+        assert!(seen == expected || is_near, "{call}: {seen}, not {expected}");
+    }
     Ok(())
 }
 

@@ -38,6 +38,23 @@ fn what_nvrtc_refuses_is_refused_here() {
         (format!("#include <immintrin.h>\n{}", body("")), "NVRTC has no header immintrin.h"),
         (format!("#include <algorithm>\n{}", body("")), "NVRTC has no header algorithm"),
         (format!("#include <vector>\n{}", body("")), "k.cu:1:"),
+        (
+            format!("#include <cuda_fp8.h>\n{}", body("")),
+            "the embedded device has no cuda_fp8.h, which is among the headers of CUDA",
+        ),
+        (body("x[0] = x[1] ?: 3;"), "k.cu:2: NVRTC refuses `?:` without a value in the middle"),
+        (
+            body("__shared__ float s = 3;\nx[0] = s;"),
+            "k.cu:2: NVRTC refuses a `__shared__` variable",
+        ),
+        (body("int s[warpSize];\ns[1] = x[0];"), "k.cu:2:"),
+        (body("threadIdx.x = 3;"), "k.cu:2:"),
+        (body("const uint3 *p = (const uint3 *)&threadIdx;\nx[0] = p->x;"), "k.cu:2:"),
+        (
+            body("struct S { float x; } s = {1};\nx[0] = __shfl_sync(~0u, s, 1).x;"),
+            "error: shuffles pass numbers, and no records and pointers",
+        ),
+        (body("x[0] = __isGlobal(x);"), "the embedded device has no `__isGlobal`: if CUDA has it"),
         (body("x[0] = sqrt(16);"), "`sqrt` of these types is ambiguous"),
         (body("x[0] = pow(2, 3);"), "`pow` of these types is ambiguous"),
         (body("x[0] = fabs(-2) + floor(3);"), "`fabs` of these types is ambiguous"),
@@ -45,6 +62,46 @@ fn what_nvrtc_refuses_is_refused_here() {
         let log = refused("k", source.as_str());
         assert!(log.contains(words), "{source}: {log}");
     }
+    let log = refused("min", body("").replace("k(", "min(").as_str());
+    assert!(log.starts_with("min.cu:3: the kernel that ends here has the name of"), "{log}");
+    let errors: String = (0..200).map(|number| format!("x[0] = name_{number};\n")).collect();
+    let log = refused("k", body(&errors).as_str());
+    let has = |number: u32| log.contains(&format!("name_{number};"));
+    assert!(has(9) && !has(20) && log.chars().count() <= 4000, "{log}");
+}
+
+/// Each call of `printf` in a kernel of many, with the words at its line.
+#[test]
+fn formats_of_printf_that_are_constants_are_compared_with_the_values() {
+    let (missing, wrong) = ("more conversions than values", "a value does not fit its conversion");
+    let unknown = "a conversion that CUDA lacks, such as `%n`";
+    let many = format!("\"%d\"{}", ", 1".repeat(33));
+    let calls = [
+        ("\"%s\\n\", 42", wrong),
+        ("\"%d %d %d\\n\", 1", missing),
+        ("\"%d %f\\n\", 1.5, 7", wrong),
+        ("\"%lld\", 1", wrong),
+        ("\"%d\", 1ll", wrong),
+        ("\"%*d\", 1.0, 1", wrong),
+        ("\"%f\", Record{1}", wrong),
+        ("\"%s\", x", wrong),
+        ("\"%n\", (int *)x", unknown),
+        ("\"%m\"", unknown),
+        ("\"%'d\", 1", unknown),
+        ("\"%2$d %1$d\", 1, 2", unknown),
+        ("\"%Lf\", 1.0", unknown),
+        ("\"100%\"", unknown),
+        (&*many, "`printf` has more than 32 values"),
+    ];
+    let lines: String = calls.iter().map(|(call, _)| format!("printf({call});\n")).collect();
+    let source = format!("struct Record {{ float x; }};\n{}", body(&lines));
+    let log = refused("k", source);
+    for (number, (call, words)) in (3..).zip(calls) {
+        let line = log.lines().find(|line| line.starts_with(&format!("k.cu:{number}:")));
+        let line = line.unwrap_or_else(|| panic!("{call}: {log}"));
+        assert!(line.contains(words), "{call}: {line}");
+    }
+    assert!(!log.contains(".hpp"), "{log}");
 }
 
 #[test]
@@ -62,11 +119,23 @@ fn what_nvrtc_takes_is_taken() -> Result<()> {
         __device__ int pow(int base, int exponent) {
             return exponent ? base * pow(base, exponent - 1) : 1; }
         enum Kind { A = 3 };
+        #pragma pack(push, 1)
+        struct Packed { char a; float b; };
+        #pragma pack(pop)
+        _Pragma(\"pack(1)\") struct Also { char a; double b; }; _Pragma(\"pack()\")
+        #pragma nv_diag_suppress (177)
+        static_assert(sizeof(Packed) == 5 && sizeof(Also) == 9 && alignof(double) == 8, \"\");
         const float table[2] = {1, 2};
         __device__ float written; __constant__ S *none = nullptr; struct { int a; } typedef Plain;
         extern \"C\" __global__ void k(float *x) {
             auto add = [](float a, float b) { return a + b; };
             x[0] = add(one(), S(2).get()) + ns::twice(4.0f) + pow(2, 3) + A + table[1];
+            printf(\"%d %5.1f %s %p %c\\n\", 1, x[0], \"a\", x, 'a');
+            printf(\"%lld %lu %zu %%\\n\", 3ll, 4ul, sizeof x);
+            const char *format = x[0] > 0 ? \"%d\\n\" : \"%u\\n\";
+            printf(format, A), printf(\"%hhd %hu %i %x\\n\", 'c', (short)1, A, true);
+            auto show = [=](int i) { printf(\"%d %*f\\n\", i, 3, x[0]); };
+            show(threadIdx.x);
             x[0] += sqrt(16.0f) + fmax(2, 3.0) + abs(-1) + min(1, 2) + std::move(x[0]) * 0;
         }";
     let kernel = kernel::<(InOut<f32>,)>("k", source);

@@ -139,17 +139,21 @@ impl Emulation {
         Self { prefers_cuda: prefer, ..self }
     }
 
-    /// Checks the CUDA C bodies of kernels while they run: for accesses out of bounds, reads of
-    /// what nothing has written, writes to an `In`, races, and barriers that some threads miss.
+    /// Checks the CUDA C bodies of kernels while they run: for accesses out of bounds, misaligned
+    /// ones, reads of what nothing has written, writes to an `In`, races, barriers that some
+    /// threads miss, and wrong masks of warps. Local arrays and memory of `malloc` have bounds too.
     /// Kernels run their CUDA C body, also where they have one in Rust. A launch with such an error
     /// fails like one whose body panics, and
-    /// [`EmulationLog::findings`](crate::EmulationLog::findings) describes it. After a race or a
-    /// read of what nothing has written the launch goes on, to find up to 16 errors, one for each
-    /// kind, line and array; it ends before an access that must not happen. The environment
-    /// variable `RESIDENT_SANITIZE=1` (or `true`, `yes`, `on`) does this for all embedded devices;
+    /// [`EmulationLog::findings`](crate::EmulationLog::findings) describes it. After an error the
+    /// launch goes on for a while, to find up to 16, one for each kind, line and array; the error
+    /// of the launch is the first. A thread ends before an access that must not happen. The others
+    /// go on until one of them reads what nothing has written, which may be that thread's fault, or
+    /// waits at a barrier for others that do not come. The environment variable
+    /// `RESIDENT_SANITIZE=1` (or `true`, `yes`, `on`) does this for all embedded devices;
     /// [`EmulationLog::checked`](crate::EmulationLog::checked) tells how much was checked.
-    /// Notes, which fail nothing, tell of an `Out` that is not written in full, and of an `InOut`
-    /// that is overwritten in full and could be an `Out`. With that variable, errors and notes are
+    /// Notes, which fail nothing, tell of an `Out` that is not written in full, of an `InOut` that
+    /// is overwritten in full and could be an `Out`, and of local variables that the C++ compiler
+    /// knows to be read before they are written. With that variable, errors and notes are
     /// also printed on standard error, each once, unless a subscriber of `tracing` wants them
     /// (target `resident::finding`, level ERROR or INFO). So if the exit code is 0 and standard
     /// error empty, nothing was found.
@@ -174,14 +178,17 @@ impl Emulation {
     /// read of the copy is one.
     ///
     /// The blocks of a launch run one after the other, many times slower than unchecked ones. What
-    /// is not found: an index of one bare pointer that reaches another array of the launch; a lane
-    /// that its own mask of a warp operation lacks, or a shuffle from a lane that the mask lacks;
-    /// accesses that the C++ compiler removes because nothing uses them (but not stores to shared
-    /// memory), and those it does not announce, to tables of constants and to records that are
-    /// passed by value to functions that cannot be inlined; vectors of 4 to 16 bytes at part of
-    /// their length; variables of a thread's own. Memory that a kernel allocates is out of bounds.
-    /// This is what compute-sanitizer does on NVIDIA's GPUs; it needs Linux and a C++ compiler (GCC
-    /// since 11, or Clang since 14), but no GPU.
+    /// is not found: an index of one bare pointer that reaches another array of the launch; a
+    /// shuffle up or down from a lane that does not take part, unless the last or the first lane
+    /// reads it; a negative index of a local array, and with Clang any index of one; an `int` or a
+    /// `double` that a cast puts at a constant odd place of a shared array; races and unwritten
+    /// contents of memory from `malloc`; elements of local arrays that are read before they are
+    /// written; accesses that the C++ compiler removes because nothing uses them (but not stores to
+    /// shared memory), and those it does not announce, to tables of constants and to records that
+    /// are passed by value to functions that cannot be inlined. A copy of unwritten shared memory
+    /// to a local array is an error, whether or not the thread uses it. This is what
+    /// compute-sanitizer does on NVIDIA's GPUs; it needs Linux and a C++ compiler (GCC since 11, or
+    /// Clang since 14), but no GPU.
     ///
     /// ```
     /// use resident::{Device, Emulation, Grid, InOut, Kernel, SmartArray, emulation::FindingKind};

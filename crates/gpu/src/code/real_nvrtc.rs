@@ -127,6 +127,31 @@ fn defines_options_and_include_folders_arrive() {
 }
 
 #[test]
+fn numbers_in_macros_are_literals_of_their_type() {
+    let Some(compiler) = compiler() else { return };
+    let text = "static_assert(sizeof ONE == 4 && ONE / 2 > 0 && sizeof TENTH == 8, \"\");\n\
+                static_assert(ALL + 1 == 0 && LOWEST < 0 && sizeof LOWEST == 4 && TRUTH, \"\");\n\
+                __device__ const float in_memory = ONE;\n\
+                __global__ void f(float *x, double *y) {\n\
+                x[0] = INFINITE; y[0] = UNKNOWN; x[1] = 2-NEGATIVE; y[1] = -ZERO; x[2] = HUGE; }";
+    let source = GpuSource::c(text)
+        .define("ONE", 1_f32)
+        .define("TENTH", 0.1)
+        .define("ALL", u64::MAX)
+        .define("LOWEST", i32::MIN)
+        .define("TRUTH", true)
+        .define("INFINITE", f32::INFINITY)
+        .define("UNKNOWN", f64::NAN)
+        .define("NEGATIVE", -3_i64)
+        .define("ZERO", -0.0)
+        .define("HUGE", 1e30_f32);
+    let compiled = compile(compiler, &program("f", source, &[]), text, None).expect("it is right");
+    let ptx = String::from_utf8(compiled.ptx).expect("text");
+    let has = |bits: &str| ptx.is_empty() || ptx.contains(bits);
+    assert!(has("2139095040") || has("0x7F800000") || has("0f7F800000"), "{ptx}");
+}
+
+#[test]
 fn an_unknown_architecture_gets_ptx_for_the_newest_known() {
     let Some(compiler) = compiler() else { return };
     let target = compiler.target(999).expect("there is an older one");

@@ -13,6 +13,9 @@ use libc::{
 use super::{Ended, RUNNING, RunningStack, code, division};
 use crate::launch_timeout;
 
+/// The `si_code` of a fault that has no address.
+const SI_KERNEL: c_int = 0x80;
+
 /// What handled a signal before. Null is the default action.
 struct Before(AtomicPtr<libc::sigaction>);
 
@@ -109,6 +112,9 @@ unsafe extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, context: *mu
         _ if !is_fault => false,
         SIGFPE => finish_division(registers),
         SIGILL => end_at_trap(registers),
+        // Of the kernel of the system, without the address: that of a vector is not aligned, or no
+        // address has these bits. The access has not happened.
+        _ if information.si_code == SI_KERNEL => end_at_refusal(registers),
         _ => end_at_overflow(address(), registers),
     };
     if !is_over {
@@ -152,6 +158,16 @@ fn end_at_trap(context: &mut ucontext_t) -> bool {
     }
     let Some(stack) = running().filter(|stack| runs(context, stack)) else { return false };
     end_thread(stack, if is_out_of_time { Ended::OutOfTime } else { Ended::Trapped }, context);
+    true
+}
+
+/// If a kernel's code made an access that the processor refuses, ends its thread.
+fn end_at_refusal(context: &mut ucontext_t) -> bool {
+    if code::kernel_at(register(context, REG_RIP)).is_none() {
+        return false;
+    }
+    let Some(stack) = running().filter(|stack| runs(context, stack)) else { return false };
+    end_thread(stack, Ended::Refused, context);
     true
 }
 

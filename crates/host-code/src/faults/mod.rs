@@ -1,9 +1,10 @@
 //! What ends a kernel anywhere in its code: a thread of a block that overflows its stack, or comes
-//! to an instruction that no processor has, ends, and with it the launch, instead of the process;
-//! so does one that runs when the launch's time is over; a division by zero has a result. All on
-//! Linux on x86-64. Elsewhere, and where an overflow is found in code of a library that the kernel
-//! calls, the process ends, as it does for any other stack, and compiled code looks at the time
-//! itself (`launch_timeout`).
+//! to an instruction that no processor has, or makes an access that is not aligned as its
+//! instruction needs it, ends, and with it the launch, instead of the process; so does one that
+//! runs when the launch's time is over; a division by zero has a result. All on Linux on x86-64.
+//! Elsewhere, and where an overflow is found in code of a library that the kernel calls, the
+//! process ends, as it does for any other stack, and compiled code looks at the time itself
+//! (`launch_timeout`).
 //!
 //! A handler of the whole process is much for a rare case, but nothing cheaper names the kernel and
 //! ends its launch alone. The handler of std knows only the stacks of threads, so that the process
@@ -53,6 +54,8 @@ pub(super) enum Ended {
     Overflowed,
     /// At an instruction that no processor has, which compilers put where no code should come.
     Trapped,
+    /// At an access that the processor refuses, whatever memory is there.
+    Refused,
     OutOfTime,
 }
 

@@ -107,10 +107,8 @@ fn wrong_lines(text: &str, checks: Checks) -> BTreeSet<usize> {
     let compiler = Compiler::find().expect("a compiler");
     let mut command = compiler.command();
     command.args(translation.options()).args(["-fsyntax-only", "-w"]);
-    if compiler.is_clang() {
-        command.arg("-ferror-limit=0");
-    }
-    let output = compiler.output(command.arg(&file.path)).expect("it runs");
+    let all = if compiler.is_clang() { "-ferror-limit=0" } else { "-fmax-errors=0" };
+    let output = compiler.output(command.arg(all).arg(&file.path)).expect("it runs");
     let log = String::from_utf8_lossy(&output.stderr);
     let number = |line: &str| {
         let (number, rest) = line.strip_prefix("k.cu:")?.split_once(':')?;

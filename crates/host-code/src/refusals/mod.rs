@@ -3,6 +3,7 @@
 //!
 //! | file | purpose |
 //! |---|---|
+//! | `extensions` | what compilers for the host have beyond C++ |
 //! | `features` | features that are not there |
 //! | `left_out`, `callers` | the kernels that use them, and functions with their callers |
 //! | `initialisers` | variables that code initialises, in what was compiled |
@@ -12,6 +13,7 @@
 //! | `strictness` | what NVRTC refuses in a preprocessed source |
 
 mod callers;
+mod extensions;
 pub(super) mod features;
 pub(super) mod initialisers;
 pub(super) mod left_out;

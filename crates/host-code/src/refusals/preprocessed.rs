@@ -27,7 +27,9 @@ impl Preprocessed {
                 continue;
             }
             if let Some(file) = current {
-                source.text.push_str(line);
+                // A pragma is no declaration, whatever is in its parentheses.
+                let is_pragma = line.trim_start().starts_with('#');
+                source.text.push_str(if is_pragma { "" } else { line });
                 source.text.push('\n');
                 source.lines.push((file, number));
             }

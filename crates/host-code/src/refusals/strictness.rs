@@ -4,6 +4,7 @@
 
 use resident_code::words::words;
 
+use super::extensions::extension;
 use super::outline::{declared_functions, functions, plain_variables};
 use super::preprocessed::Preprocessed;
 
@@ -36,7 +37,8 @@ pub(in super::super) fn fault(
         let declared = || declared_host_function(source);
         host_function(source).or_else(declared).or_else(|| host_variable(source))
     };
-    function_of_compiler(source).or_else(|| (!is_device).then(of_host).flatten())
+    let of_compiler = || function_of_compiler(source).or_else(|| extension(source));
+    of_compiler().or_else(|| (!is_device).then(of_host).flatten())
 }
 
 /// The first function that only compilers for the host have.
@@ -75,7 +77,12 @@ fn declared_host_function(source: &Preprocessed) -> Option<String> {
 fn host_function(source: &Preprocessed) -> Option<String> {
     let all = functions(&source.text);
     let function = all.iter().find(|function| !is_of_device(function.specifiers))?;
-    let name = if function.name.is_empty() { "operator" } else { function.name };
+    let name = match function.specifiers.rsplit_once("operator") {
+        // What stands behind it is `+`, or the call's parentheses.
+        Some((_, sign)) if function.name.is_empty() => format!("operator{}", sign.trim()),
+        _ if function.name == "operator" => String::from("operator()"),
+        _ => function.name.to_owned(),
+    };
     Some(format!(
         "{}: the function `{name}` is one of the host, which NVRTC refuses: put `__device__` \
          before it, or leave it out by `#ifndef __CUDACC_RTC__`",
@@ -114,6 +121,9 @@ mod tests {
         );
         let said = of("\nint f() {\n return 1; }").expect("a host function");
         assert!(said.starts_with("k.cu:2: the function `f` is one of the host"), "{said}");
+        let said = of("struct S { S operator+(S o) const { return o; } };").expect("of the host");
+        assert!(said.contains("the function `operator+` is one of"), "{said}");
+        assert_eq!(of("#pragma pack(push, 1)\nstruct S { int a; };\n#pragma x (y)\n"), None);
         let said = of("__device__ int a;\nextern \"C\" void exit(int);").expect("the host's");
         assert!(said.starts_with("k.cu:2: the function `exit` is declared as one of"), "{said}");
         for fine in [

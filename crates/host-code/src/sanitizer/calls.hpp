@@ -32,9 +32,16 @@ struct resident_sanitizer {
     /// An index of a view is out of its bounds.
     void (*outside)(const volatile void *first, const long long *index, unsigned int axes,
                     unsigned int element_bytes, const void *code);
+    /// An access whose address is no multiple of `bytes`, as those of its type must be.
+    void (*misaligned)(const volatile void *address, unsigned long long bytes,
+                       unsigned int touch, const void *code);
+    /// An access beyond the end of a variable that the compiler knows.
+    void (*beyond)(const volatile void *address, unsigned int touch, const void *code);
     void (*fence)();
-    /// The next wait is that of this code.
-    void (*waits)(const void *code);
+    /// The next wait is that of this code, for the lanes in `mask` or for the block.
+    void (*waits)(unsigned int mask, const void *code);
+    /// The thread reads what this lane of its warp passed, which did not come.
+    void (*reads_absent_lane)(unsigned int lane, const void *code);
     /// An integer is about to be divided by zero.
     void (*divides)(const void *code);
     /// The thread leaves the kernel by `return`.

@@ -4,9 +4,10 @@ use std::cell::{Cell, RefCell};
 use std::ffi::{c_longlong, c_uint, c_ulonglong, c_void};
 
 use super::access::{Extent, MemoryAccess, Touch};
-use super::finding::Finding;
+use super::finding::{Finding, Stop};
 use super::launch::{LaunchCheck, Running};
 use crate::faults::running_bounds;
+use crate::heap;
 use crate::runtime::BlockProgress;
 use crate::waiting;
 
@@ -15,20 +16,31 @@ use crate::waiting;
 pub(super) struct Calls {
     access: unsafe extern "C" fn(*const c_void, c_ulonglong, c_uint, *const c_void),
     outside: unsafe extern "C" fn(*const c_void, *const c_longlong, c_uint, c_uint, *const c_void),
+    misaligned: unsafe extern "C" fn(*const c_void, c_ulonglong, c_uint, *const c_void),
+    beyond: unsafe extern "C" fn(*const c_void, c_uint, *const c_void),
     fence: unsafe extern "C" fn(),
-    waits: unsafe extern "C" fn(*const c_void),
+    waits: unsafe extern "C" fn(c_uint, *const c_void),
+    reads_absent_lane: unsafe extern "C" fn(c_uint, *const c_void),
     divides: unsafe extern "C" fn(*const c_void),
     returns: unsafe extern "C" fn(),
 }
 
-pub(super) static CALLS: Calls = Calls { access, outside, fence, waits, divides, returns };
+pub(super) static CALLS: Calls = Calls {
+    access,
+    outside,
+    misaligned,
+    beyond,
+    fence,
+    waits,
+    reads_absent_lane,
+    divides,
+    returns,
+};
 
 /// The check of the launch that this thread of the machine runs.
 pub(super) struct Current<'a> {
     pub(super) check: RefCell<LaunchCheck<'a>>,
     pub(super) progress: *const BlockProgress,
-    /// Whether threads that have returned count at barriers.
-    pub(super) is_strict: bool,
     /// What fails the launch.
     pub(super) finding: Cell<Option<Box<Finding>>>,
 }
@@ -46,19 +58,21 @@ impl Entered {
     /// `current` and the progress that it names stay alive and in place until the value drops.
     pub(super) unsafe fn new(current: &Current<'_>) -> Self {
         CURRENT.set(std::ptr::from_ref(current).cast());
+        heap::GAPS.set(true);
         Self
     }
 }
 
 impl Drop for Entered {
     fn drop(&mut self) {
+        heap::GAPS.set(false);
         CURRENT.set(std::ptr::null());
     }
 }
 
-/// Runs something with the current check. If it finds an error, the running thread ends here.
+/// Runs something with the current check. If an error must stop the running thread, it ends here.
 #[inline]
-fn check(with: impl FnOnce(&mut LaunchCheck<'_>, Running) -> Option<Box<Finding>>) {
+fn check(with: impl FnOnce(&mut LaunchCheck<'_>, Running) -> Option<Stop>) {
     let current = CURRENT.get();
     if current.is_null() {
         return;
@@ -69,13 +83,30 @@ fn check(with: impl FnOnce(&mut LaunchCheck<'_>, Running) -> Option<Box<Finding>
     let progress = unsafe { &*current.progress };
     let (block, thread) = (progress.block.get(), progress.running.get());
     let me = Running { block, thread, stack: running_bounds() };
-    let finding = with(&mut current.check.borrow_mut(), me);
-    if let Some(finding) = finding {
-        let text = finding.to_string();
-        current.finding.set(Some(finding));
-        waiting::fail(text);
+    let stop = with(&mut current.check.borrow_mut(), me);
+    match stop {
+        None => {}
+        Some(Stop::Thread) => waiting::stop(),
+        Some(Stop::Launch(finding)) => {
+            let text = finding.to_string();
+            current.finding.set(Some(finding));
+            waiting::fail(text);
+        }
     }
 }
+
+/// How a thread accesses memory, by `resident_touch`.
+/// As many as three bits can name, so that there is nothing to check. The last are not used.
+const TOUCHES: [Touch; 8] = [
+    Touch::Read,
+    Touch::Write,
+    Touch::AtomicRead,
+    Touch::AtomicWrite,
+    Touch::AtomicUpdate,
+    Touch::AtomicUpdate,
+    Touch::AtomicUpdate,
+    Touch::AtomicUpdate,
+];
 
 unsafe extern "C" fn access(
     address: *const c_void,
@@ -87,17 +118,6 @@ unsafe extern "C" fn access(
     const COMPARE_AND_SWAP: c_uint = 5;
     /// `resident_volatile`.
     const VOLATILE: c_uint = 32;
-    // As many as three bits can name, so that there is nothing to check. The last are not used.
-    const TOUCHES: [Touch; 8] = [
-        Touch::Read,
-        Touch::Write,
-        Touch::AtomicRead,
-        Touch::AtomicWrite,
-        Touch::AtomicUpdate,
-        Touch::AtomicUpdate,
-        Touch::AtomicUpdate,
-        Touch::AtomicUpdate,
-    ];
     let access = MemoryAccess {
         address: address.addr(),
         len_bytes: len_bytes as usize,
@@ -123,18 +143,41 @@ unsafe extern "C" fn outside(
 ) {
     // SAFETY: the prelude passes an array of so many numbers.
     let index = unsafe { std::slice::from_raw_parts(index, axes as usize) };
-    let first = first.addr();
-    let code = code.addr();
-    let access = MemoryAccess {
-        address: first,
-        len_bytes: element_bytes as usize,
-        touch: Touch::Read,
+    let access = access_of_bytes(first, element_bytes as usize, 0, code);
+    check(|launch, me| Some(launch.outside(me, access.address, index, access)));
+}
+
+unsafe extern "C" fn misaligned(
+    address: *const c_void,
+    len_bytes: c_ulonglong,
+    touch: c_uint,
+    code: *const c_void,
+) {
+    let access = access_of_bytes(address, len_bytes as usize, touch, code);
+    check(|launch, me| Some(launch.misaligned(me, access)));
+}
+
+unsafe extern "C" fn beyond(address: *const c_void, touch: c_uint, code: *const c_void) {
+    let access = access_of_bytes(address, 0, touch, code);
+    check(|launch, me| launch.beyond(me, access));
+}
+
+/// An access that is judged already.
+fn access_of_bytes(
+    address: *const c_void,
+    len_bytes: usize,
+    touch: c_uint,
+    code: *const c_void,
+) -> MemoryAccess {
+    MemoryAccess {
+        address: address.addr(),
+        len_bytes,
+        touch: TOUCHES[(touch & 7) as usize],
         extent: Extent::Bytes,
         is_volatile: false,
         is_swap: false,
-        code,
-    };
-    check(|launch, me| Some(launch.outside(me, first, index, access)));
+        code: code.addr(),
+    }
 }
 
 unsafe extern "C" fn fence() {
@@ -144,8 +187,17 @@ unsafe extern "C" fn fence() {
     });
 }
 
-unsafe extern "C" fn waits(code: *const c_void) {
-    waiting::set_code(code.addr());
+unsafe extern "C" fn waits(mask: c_uint, code: *const c_void) {
+    let code = code.addr();
+    waiting::set_code(code);
+    check(|launch, me| launch.pass_mask(me, mask, code));
+}
+
+unsafe extern "C" fn reads_absent_lane(lane: c_uint, code: *const c_void) {
+    check(|launch, me| {
+        launch.read_absent_lane(me, lane, code.addr());
+        None
+    });
 }
 
 unsafe extern "C" fn divides(code: *const c_void) {

@@ -5,6 +5,7 @@
 //! no error where it begins a loop of compare-and-swap.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use super::finding::{Finding, FindingKind, OtherThread};
 use super::order::Stamp;
@@ -50,6 +51,11 @@ impl Collected {
         self.entries.is_empty()
     }
 
+    /// Whether further errors would not be told.
+    pub(super) fn is_full(&self) -> bool {
+        self.entries.len() >= FINDINGS_MAX && self.errors().len() == FINDINGS_MAX
+    }
+
     /// The first error.
     pub(super) fn first(&self) -> Option<&Finding> {
         let mut errors = self.entries.iter().filter(|entry| entry.verdict != Verdict::Copied);
@@ -77,25 +83,27 @@ impl Collected {
     }
 
     /// A thread writes what another one has accessed, and nothing orders the two. Returns whether
-    /// that was an early read, or a write right behind one, which is a race from now on.
+    /// those were early reads, or writes right behind one, which are races from now on.
     pub(super) fn write_late(
         &mut self,
         earlier: Stamp,
-        address: usize,
+        written: &Range<usize>,
         writer: OtherThread,
     ) -> bool {
         let is_it = |entry: &&mut Entry| {
-            let read = address.wrapping_sub(entry.address) < entry.finding.len_bytes;
+            let end = entry.address + entry.finding.len_bytes;
+            let read = entry.address < written.end && written.start < end;
             let is_by = entry.by.is_of_thread(earlier)
                 && (earlier.is_reading() || entry.by.is_at_time_of(earlier));
             read && is_by && matches!(entry.verdict, Verdict::EarlyRead | Verdict::Copied)
         };
-        let Some(entry) = self.entries.iter_mut().find(is_it) else { return false };
-        entry.verdict = Verdict::Error;
-        entry.finding.kind = FindingKind::Race;
-        entry.finding.left_out_by = None;
-        entry.finding.other = Some(writer);
-        true
+        let late = self.entries.iter_mut().filter(is_it).map(|entry| {
+            entry.verdict = Verdict::Error;
+            entry.finding.kind = FindingKind::Race;
+            entry.finding.left_out_by = None;
+            entry.finding.other = Some(writer);
+        });
+        late.count() > 0
     }
 
     /// A thread compares and swaps. Returns whether it had read that address beside atomics, which

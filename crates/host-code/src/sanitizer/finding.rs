@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::heap;
+
 /// An error in a CUDA C body, found by a device with
 /// [`Emulation::sanitize`](../struct.Emulation.html#method.sanitize).
 ///
@@ -36,7 +38,8 @@ pub struct Finding {
     /// The number of elements along each axis of what the launch passes there. A flat array has one
     /// axis.
     pub shape: Option<Vec<u64>>,
-    /// The `__shared__` or `__device__` variable, if it is one.
+    /// The `__shared__` or `__device__` variable, if it is one; for memory that a kernel allocated,
+    /// `malloc(8)` with its bytes, or `freed malloc(8)`.
     pub variable: Option<Arc<str>>,
     /// The index of the element in the array's own shape. A flat array (a bare pointer) has one
     /// axis, and its index may be negative or too large. For a variable, the byte. `None` if the
@@ -49,8 +52,8 @@ pub struct Finding {
     pub is_write: bool,
     /// Whether the source says `volatile` there, which orders nothing between threads.
     pub is_volatile: bool,
-    /// The length of the value that the thread accesses; for elements that are left unwritten,
-    /// their length in all.
+    /// The length of the value that the thread accesses, 0 if it is not known; for elements that
+    /// are left unwritten, their length in all.
     pub len_bytes: usize,
     /// `blockIdx`: x, y, z.
     pub block: [u32; 3],
@@ -58,6 +61,8 @@ pub struct Finding {
     pub thread: [u32; 3],
     /// The other thread, for a race, and for a barrier that it does not reach.
     pub other: Option<OtherThread>,
+    /// The line at which that thread waits, if it waits at another barrier.
+    pub other_line: Option<SourceLine>,
     /// The line of the source. `None` if the compiled code does not say.
     pub line: Option<SourceLine>,
 }
@@ -110,10 +115,19 @@ pub enum FindingKind {
     /// `return` do not count, as on GPUs since Volta, unless the device is
     /// [`strict`](../struct.Emulation.html#method.strict).
     MissedBarrier,
+    /// An operation of a warp whose mask does not name the lane that calls it, or a shuffle that
+    /// reads a lane which does not take part: its result is open. `other` is that lane.
+    /// `__shfl_down_sync` counts if the first lane reads such a one, and `__shfl_up_sync` if the
+    /// last does: in a sum the others may, whose results nothing uses.
+    InvalidMask,
     /// A division of an integer by zero, or the rest of one. A GPU goes on with some value.
     DivisionByZero,
     /// Elements of an `Out` that no thread wrote. This is a note: it does not fail the launch.
     Unwritten,
+    /// A local variable that the kernel reads before it writes it, as the compiler says. Values of
+    /// single elements of local arrays, and of variables that some branch writes, are not followed.
+    /// This is a note, for the thread may not come there.
+    UninitialisedLocal,
     /// The launch has written all elements of an `InOut` and read none of them before: as an `Out`
     /// it would need no copy to the device. Other launches of the kernel may need one. This is a
     /// note.
@@ -129,12 +143,12 @@ impl FindingKind {
 
     /// Whether it is about no place in memory.
     fn is_of_no_memory(self) -> bool {
-        matches!(self, Self::MissedBarrier | Self::DivisionByZero)
+        matches!(self, Self::MissedBarrier | Self::InvalidMask | Self::DivisionByZero)
     }
 
     /// Whether it concerns the launch, and no thread of it.
     fn is_note(self) -> bool {
-        matches!(self, Self::Unwritten | Self::UnreadContents)
+        matches!(self, Self::Unwritten | Self::UninitialisedLocal | Self::UnreadContents)
     }
 }
 
@@ -183,6 +197,10 @@ impl fmt::Display for Finding {
         write!(f, "kernel \"{}\" ", self.kernel)?;
         match self.kind {
             FindingKind::MissedBarrier => f.write_str("waits at a barrier")?,
+            FindingKind::InvalidMask if self.other.is_some() => {
+                f.write_str("shuffles from a lane")?;
+            }
+            FindingKind::InvalidMask => f.write_str("calls an operation of a warp")?,
             FindingKind::DivisionByZero => f.write_str("divides an integer by zero")?,
             FindingKind::Unwritten => f.write_str("leaves unwritten ")?,
             FindingKind::UnreadContents => f.write_str("overwrites all ")?,
@@ -201,24 +219,32 @@ impl fmt::Display for Finding {
         if let Some(other) = self.other {
             write!(f, " block {}, thread {}", Triple(other.block), Triple(other.thread))?;
         }
-        f.write_str(" (")?;
-        if !self.kind.is_of_no_memory() {
-            write!(f, "{} bytes", self.len_bytes)?;
+        if let Some(line) = &self.other_line {
+            write!(f, ", which waits at the one in {line}")?;
         }
-        if !self.kind.is_note() {
-            let separator = if self.kind.is_of_no_memory() { "" } else { ", " };
-            write!(f, "{separator}block {}, thread {}", Triple(self.block), Triple(self.thread))?;
-        }
-        match &self.line {
-            Some(line) => write!(f, ", {line})")?,
-            None => f.write_str(")")?,
-        }
+        let len = (self.len_bytes > 0).then(|| format!("{} bytes", self.len_bytes));
+        let threads = || format!("block {}, thread {}", Triple(self.block), Triple(self.thread));
+        let thread = (!self.kind.is_note()).then(threads);
+        let line = self.line.as_ref().map(SourceLine::to_string);
+        let parts: Vec<String> = [len, thread, line].into_iter().flatten().collect();
+        write!(f, " ({})", parts.join(", "))?;
         match self.remedy() {
             "" => Ok(()),
             remedy => write!(f, "; {remedy}"),
         }
     }
 }
+
+/// What must not go on after an error.
+pub(super) enum Stop {
+    /// The thread, whose error is kept. The others go on, to find theirs.
+    Thread,
+    /// The launch, because of this error.
+    Launch(Box<Finding>),
+}
+
+/// How a thread's own variables are called.
+pub(super) const LOCAL_VARIABLE: &str = "local variable";
 
 /// How dynamic shared memory is called.
 pub(super) const DYNAMIC_SHARED: &str = "extern __shared__";
@@ -242,6 +268,7 @@ impl Finding {
             block: [0; 3],
             thread: [0; 3],
             other: None,
+            other_line: None,
             line: None,
         }
     }
@@ -258,6 +285,9 @@ impl Finding {
                 self.fmt_argument(f, argument)
             }
             (Some(element), None, Some(name)) => write!(f, "byte {} of `{name}`", element[0]),
+            (None, None, Some(name)) if **name == *LOCAL_VARIABLE => {
+                f.write_str("memory beyond the end of a local variable")
+            }
             (None, None, Some(name)) => write!(f, "`{name}`"),
             (_, None, None) => f.write_str("bytes that are no argument's"),
         }
@@ -283,6 +313,9 @@ impl Finding {
             FindingKind::OutOfBounds if is_shared && self.variable.is_none() => {
                 "look where the pointer comes from: it is that of no array of the launch"
             }
+            FindingKind::OutOfBounds if self.variable.as_deref().is_some_and(is_freed) => {
+                "free the memory behind its last use"
+            }
             FindingKind::OutOfBounds => "compare the index with the length first",
             FindingKind::Misaligned => "align the address, or access the bytes one by one",
             FindingKind::Uninitialised if self.left_out_by.is_some() => "write all elements there",
@@ -300,6 +333,11 @@ impl Finding {
             FindingKind::MissedBarrier => {
                 "let all of them reach the same one, or name others in the mask"
             }
+            FindingKind::InvalidMask if self.other.is_some() => {
+                "let the lane come, or read one that the mask names"
+            }
+            FindingKind::InvalidMask => "name all lanes in the mask that call it",
+            FindingKind::UninitialisedLocal => "initialise it",
             FindingKind::Unwritten => "write all, or pass the array as `InOut`",
             FindingKind::DivisionByZero => "compare the divisor with zero first",
             FindingKind::UnreadContents => "",
@@ -313,18 +351,26 @@ impl Finding {
     fn ending(&self) -> &'static str {
         match self.kind {
             FindingKind::OutOfBounds => ", which is out of bounds",
-            FindingKind::Misaligned => ", at an address that is no multiple of the length",
+            FindingKind::Misaligned => ", at a misaligned address, no multiple of the length",
             FindingKind::Uninitialised => ", which no thread has written",
             FindingKind::WriteToInput => ", which the signature passes as `In`",
             FindingKind::Race => ", and nothing orders that and an access by",
             FindingKind::MissedBarrier => " that not all threads reach that it concerns, such as",
+            FindingKind::InvalidMask if self.other.is_some() => " that does not take part:",
+            FindingKind::InvalidMask => " whose mask does not name its own lane",
             FindingKind::DivisionByZero => ", whose result is any number",
+            FindingKind::UninitialisedLocal => ", a local variable, before it is written",
             FindingKind::Unwritten => ", which the signature passes as `Out`",
             FindingKind::UnreadContents => {
                 " without reading any before, so the signature may pass it as `Out`, not `InOut`"
             }
         }
     }
+}
+
+/// Whether a variable is memory that a kernel has freed.
+fn is_freed(variable: &str) -> bool {
+    variable.starts_with(heap::FREED)
 }
 
 /// An index in three dimensions.

@@ -36,11 +36,12 @@ RESIDENT_HOOK void resident_touched(const volatile void *at, unsigned long long 
     if (resident_sanitizer_calls) resident_sanitizer_calls->access(at, bytes, how, code);
 }
 
-/// The same for a plain read or write of a number.
+/// The same for a plain read or write of a number, which is aligned: else
+/// `__ubsan_handle_type_mismatch_v1` has been called before.
 #define RESIDENT_NUMBER(name, bytes, how)                                                         \
     RESIDENT_HOOK void name(void *at) {                                                           \
         const unsigned long long address = reinterpret_cast<unsigned long long>(at);              \
-        if (address % bytes != 0 || !resident_passes(address, bytes, how == resident_writes))     \
+        if (!resident_passes(address, bytes, how == resident_writes))                             \
             RESIDENT_TOUCHED(at, bytes, how);                                                     \
     }
 
@@ -95,6 +96,31 @@ RESIDENT_HOOK void __tsan_atomic_signal_fence(int) {}
 // none of these calls.
 RESIDENT_HOOK void __ubsan_handle_divrem_overflow(void *, unsigned long, unsigned long) {
     if (resident_sanitizer_calls) resident_sanitizer_calls->divides(RESIDENT_CODE);
+}
+
+/// What the compiler says of an access that it checks itself.
+struct resident_access_of_type {
+    const char *file;
+    unsigned int line, column;
+    const void *type;
+    /// The power of two of which the address must be a multiple; 0 if it is beyond a variable.
+    unsigned char alignment;
+    /// 1 for a write.
+    unsigned char kind;
+};
+
+// What the compiler calls before an access that is not aligned as its type, or beyond the end of a
+// variable that it knows.
+RESIDENT_HOOK void __ubsan_handle_type_mismatch_v1(const resident_access_of_type *access,
+                                                   const volatile void *at) {
+    if (!resident_sanitizer_calls) return;
+    const unsigned int touch = access->kind == 1 ? resident_writes : resident_reads;
+    if (access->alignment == 0) {
+        resident_sanitizer_calls->beyond(at, touch, RESIDENT_CODE);
+    } else {
+        const unsigned long long bytes = 1ull << access->alignment;
+        resident_sanitizer_calls->misaligned(at, bytes, touch, RESIDENT_CODE);
+    }
 }
 
 /// Takes the functions of the library, and tells where the image, the variables of this thread of

@@ -8,6 +8,7 @@ use addr2line::gimli;
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 
 use super::finding::SourceLine;
+use super::unset_locals::{self, UnsetLocal};
 use crate::symbols::{is_of_compiler, plain_name};
 
 /// The header's variable of each thread of the machine, whose address the library tells.
@@ -17,11 +18,15 @@ const ANCHOR: &str = "resident_of_thread";
 const MARGIN_BYTES: usize = 512;
 
 /// The files whose lines are of no interest: the headers around the source.
-const OWN_FILES: [&str; 14] = [
+const OWN_FILES: [&str; 18] = [
     "declarations.hpp",
     "functions_of_c.hpp",
     "cuda_on_host.hpp",
+    "integers.hpp",
+    "printing.hpp",
     "mathematics.hpp",
+    "special_functions.hpp",
+    "operators.hpp",
     "packed_integers.hpp",
     "entry.hpp",
     "kernels.hpp",
@@ -58,6 +63,8 @@ pub(super) struct Image {
     pub(super) constants: Vec<Range<usize>>,
     /// `__device__` and `__constant__` variables, which may be written.
     pub(super) globals: Vec<Variable>,
+    /// Local variables that are read before they are written.
+    pub(super) unset_locals: Vec<UnsetLocal>,
 }
 
 impl Image {
@@ -65,7 +72,7 @@ impl Image {
     /// pointers in the compiled code.
     pub(super) fn read(bytes: &[u8], pointers: &[String]) -> Result<Self, object::Error> {
         let file = object::File::parse(bytes)?;
-        let mut image = Self::default();
+        let mut image = Self { unset_locals: unset_locals::all_of(&file), ..Self::default() };
         let mut writable = Vec::new();
         for section in file.sections() {
             let range = section.address() as usize..(section.address() + section.size()) as usize;
@@ -167,8 +174,15 @@ pub(super) struct Lines {
     image: Arc<[u8]>,
     /// The name of the source.
     file: String,
-    /// Those that were asked for before, by the offset of their code.
-    known: Mutex<HashMap<usize, Option<SourceLine>>>,
+    /// The places that were asked for before, by the offset of their code.
+    known: Mutex<HashMap<usize, Arc<[Place]>>>,
+}
+
+/// A place in the source. Of functions that are inlined into each other, the innermost is first.
+#[derive(PartialEq, Eq, Debug)]
+struct Place {
+    line: SourceLine,
+    column: Option<u32>,
 }
 
 impl Lines {
@@ -178,15 +192,25 @@ impl Lines {
 
     /// The line whose code is at an offset of the image.
     pub(super) fn at(&self, offset: usize) -> Option<SourceLine> {
+        self.places(offset).first().map(|place| place.line.clone())
+    }
+
+    /// Whether the code at two offsets is that of one place, which compilers may make copies of.
+    pub(super) fn is_one_place(&self, one: usize, other: usize) -> bool {
+        one == other || self.places(one) == self.places(other)
+    }
+
+    fn places(&self, offset: usize) -> Arc<[Place]> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let line = known.entry(offset).or_insert_with(|| line_at(&self.image, &self.file, offset));
-        line.clone()
+        let found = || places_at(&self.image, &self.file, offset).unwrap_or_default().into();
+        Arc::clone(known.entry(offset).or_insert_with(found))
     }
 }
 
-/// The line of the source, which is called `name`, whose code is at an offset of the image. Of
-/// functions that are inlined into each other, it is the innermost line that is not the headers'.
-fn line_at(bytes: &[u8], name: &str, offset: usize) -> Option<SourceLine> {
+/// The places in the source, which is called `name`, whose code is at an offset of the image,
+/// without those in the headers.
+fn places_at(bytes: &[u8], name: &str, offset: usize) -> Option<Vec<Place>> {
+    let mut places = Vec::new();
     let file = object::File::parse(bytes).ok()?;
     let context = addr2line::Context::from_dwarf(debug_data(&file).ok()?).ok()?;
     // The address is that behind the call.
@@ -198,10 +222,11 @@ fn line_at(bytes: &[u8], name: &str, offset: usize) -> Option<SourceLine> {
         {
             // The compiler puts a folder before the name of a source that is no file.
             let file = if file.ends_with(name) { name } else { file };
-            return Some(SourceLine { file: file.into(), number });
+            let line = SourceLine { file: file.into(), number };
+            places.push(Place { line, column: location.column });
         }
     }
-    None
+    Some(places)
 }
 
 /// Whether a file is one of the headers around the source.

@@ -1,5 +1,7 @@
 //! The check of one launch: every access of its threads, against the areas that it may access.
 
+mod stops;
+
 use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,11 +12,12 @@ use super::argument::ArrayOfLaunch;
 use super::collected::Collected;
 use super::copied::UnwrittenRead;
 use super::fast_path::{FastArea, FastPath};
-use super::finding::{DYNAMIC_SHARED, Finding, FindingKind, OtherThread};
+use super::finding::{DYNAMIC_SHARED, Finding, FindingKind, OtherThread, Stop};
 use super::image::{Image, Lines};
 use super::left_out::LeftOut;
 use super::order::{LANES, Order, OrderOfBlock, Stamp};
 use super::parameters::ParameterNames;
+use crate::heap;
 use crate::meetings::Meeting;
 use crate::runtime::LaunchParameters;
 use crate::waiting::SHARED_BYTES_MAX;
@@ -95,6 +98,7 @@ pub(crate) struct CheckOfBlock {
     block: Option<u64>,
     order: OrderOfBlock,
     returned: HashSet<u32>,
+    stopped: HashSet<u32>,
     /// Those of its own memory.
     areas: Vec<Area>,
 }
@@ -128,6 +132,10 @@ pub(super) struct LaunchCheck<'a> {
     accesses_max: u64,
     /// The threads of that block that have left the kernel by `return`.
     returned: HashSet<u32>,
+    /// Those that were stopped.
+    stopped: HashSet<u32>,
+    /// The number of threads of all blocks that were stopped.
+    stops: u32,
 }
 
 impl<'a> LaunchCheck<'a> {
@@ -171,15 +179,21 @@ impl<'a> LaunchCheck<'a> {
             collected: Collected::default(),
             accesses_max: u64::MAX,
             returned: HashSet::new(),
+            stopped: HashSet::new(),
+            stops: 0,
         }
     }
 
-    /// Checks an access before it happens. Returns the error if it must not happen.
-    pub(super) fn access(&mut self, me: Running, access: MemoryAccess) -> Option<Box<Finding>> {
+    /// Checks an access before it happens. Says what must stop if it must not happen.
+    pub(super) fn access(&mut self, me: Running, access: MemoryAccess) -> Option<Stop> {
         self.accesses += 1;
         let finding = self.judge(me, access);
         self.open_fast_path(me.thread);
-        finding
+        match finding {
+            Some(finding) => Some(self.stop(me, *finding)),
+            None if self.accesses > self.accesses_max => self.end(),
+            None => None,
+        }
     }
 
     /// Lets compiled code check simple accesses itself, unless the next one may be an error.
@@ -201,10 +215,6 @@ impl<'a> LaunchCheck<'a> {
     fn judge(&mut self, me: Running, access: MemoryAccess) -> Option<Box<Finding>> {
         self.compare_racing_write(Some(access.touch));
         let unwritten_read = self.settle_copy();
-        let is_over = self.accesses > self.accesses_max;
-        if let Some(first) = self.collected.first().filter(|_| is_over) {
-            return Some(Box::new(first.clone()));
-        }
         let MemoryAccess { address, len_bytes, .. } = access;
         self.enter(me.block);
         if address.wrapping_sub(me.stack.0) < me.stack.1 - me.stack.0 {
@@ -271,6 +281,11 @@ impl<'a> LaunchCheck<'a> {
         match fault {
             AccessFault::Gap => Some(self.finding(FindingKind::OutOfBounds, me, at, None)),
             AccessFault::ReadOnly => Some(self.finding(FindingKind::WriteToInput, me, at, None)),
+            // A thread that was stopped may not have written it.
+            AccessFault::Unwritten if self.stops > 0 => {
+                self.accesses_max = 0;
+                None
+            }
             AccessFault::Unwritten => {
                 let is_of_block = |index: usize| self.areas[index].is_of_block();
                 let shared = self.area_of(address).filter(|index| is_of_block(*index));
@@ -297,20 +312,20 @@ impl<'a> LaunchCheck<'a> {
                 None
             }
             AccessFault::Race(other) | AccessFault::RacingWrite(other) => {
-                self.race(me, at, other);
+                self.race(me, at, access.address + access.len_bytes, other);
                 None
             }
         }
     }
 
-    /// Nothing orders an access and an earlier one.
-    fn race(&mut self, me: Running, at: MemoryAccess, earlier: Stamp) {
+    /// Nothing orders an access, up to an address, and an earlier one.
+    fn race(&mut self, me: Running, at: MemoryAccess, end: usize, earlier: Stamp) {
         let MemoryAccess { address, touch, code, .. } = at;
         let is_beside_atomics = !touch.is_atomic() && earlier.is_atomic();
         if is_beside_atomics && self.order.is_behind_updates(address, me.thread) {
             return;
         }
-        if touch.writes() && self.is_late(me, address, earlier) {
+        if touch.writes() && self.is_late(me, address..end, earlier) {
             return;
         }
         let finding = *self.finding(FindingKind::Race, me, at, Some(earlier));
@@ -323,9 +338,9 @@ impl<'a> LaunchCheck<'a> {
     }
 
     /// Whether a write that nothing orders makes a race of an early read, or of a write behind one.
-    fn is_late(&mut self, me: Running, address: usize, earlier: Stamp) -> bool {
+    fn is_late(&mut self, me: Running, written: Range<usize>, earlier: Stamp) -> bool {
         let (block, thread) = self.indices(me.block, me.thread);
-        self.collected.write_late(earlier, address, OtherThread { block, thread })
+        self.collected.write_late(earlier, &written, OtherThread { block, thread })
     }
 
     /// Keeps an error. The launch goes on for a while.
@@ -353,7 +368,8 @@ impl<'a> LaunchCheck<'a> {
             return;
         }
         let RacingWrite { by, access, address, other, .. } = write;
-        if is_other && !self.is_late(by, address, other) {
+        let written = address..access.address + access.len_bytes;
+        if is_other && !self.is_late(by, written, other) {
             let at = MemoryAccess { address, ..access };
             let finding = *self.finding(FindingKind::Race, by, at, Some(other));
             self.collect(|all| all.add(finding));
@@ -387,28 +403,11 @@ impl<'a> LaunchCheck<'a> {
         let is_constant = holds(&self.image.of_header, of_thread)
             || self.image.constants.iter().any(|range| holds(range, offset));
         let is_constant = is_constant && !touch.writes();
-        if is_variable || is_constant {
+        if is_variable || is_constant || heap::holds(address, len_bytes) {
             None
         } else {
             Some(self.finding(FindingKind::OutOfBounds, me, access, None))
         }
-    }
-
-    /// An index of a view is out of its bounds. `first` is the address of element 0, 0, ...
-    #[cold]
-    pub(super) fn outside(
-        &mut self,
-        me: Running,
-        first: usize,
-        index: &[i64],
-        access: MemoryAccess,
-    ) -> Box<Finding> {
-        let mut finding = self.finding(FindingKind::OutOfBounds, me, access, None);
-        let array = self.arrays.iter().position(|array| array.starts_at(first));
-        finding.variable = None;
-        self.name_array(&mut finding, array);
-        finding.element = Some(index.to_vec());
-        Box::new(*finding)
     }
 
     /// Says in a finding which of the launch's arrays it is about.
@@ -463,18 +462,11 @@ impl<'a> LaunchCheck<'a> {
         let threads_of_block = self.launch.threads();
         let mut threads =
             absent.map(|lane| warp * LANES + lane).filter(|thread| *thread < threads_of_block);
-        let is_excused = |thread: &u32| !self.of.is_strict && self.has_returned(*thread);
-        if let Some(missing) = threads.find(|thread| !is_excused(thread)) {
+        if let Some(missing) = threads.find(|thread| !self.is_excused(*thread)) {
             let me = Running { block, thread: first, stack: (0, 0) };
             let finding = *self.missed_barrier(me, code, missing);
             self.collect(|all| all.add(finding));
         }
-    }
-
-    /// A thread is about to divide by zero.
-    #[cold]
-    pub(super) fn division_by_zero(&self, me: Running, code: usize) -> Box<Finding> {
-        self.of_no_memory(FindingKind::DivisionByZero, me, code)
     }
 
     /// A finding at a place in the code that is about no memory.
@@ -501,14 +493,15 @@ impl<'a> LaunchCheck<'a> {
         self.returned.insert(me.thread);
     }
 
-    /// Whether a thread of the running block has left the kernel by `return`.
-    pub(super) fn has_returned(&self, thread: u32) -> bool {
-        self.returned.contains(&thread)
+    /// Whether a thread of the running block need not come to a barrier: it has left the kernel by
+    /// `return`, or was stopped.
+    pub(super) fn is_excused(&self, thread: u32) -> bool {
+        self.stopped.contains(&thread) || !self.of.is_strict && self.returned.contains(&thread)
     }
 
-    /// Whether two places of the code are on one line.
-    pub(super) fn is_one_line(&self, first: usize, second: usize) -> bool {
-        first == second || self.lines.at(first) == self.lines.at(second)
+    /// The lines of the source.
+    pub(super) fn lines(&self) -> &Lines {
+        self.lines
     }
 
     /// What the launch wrote is left out no longer, and what it did not write of an `Out` is from
@@ -549,11 +542,19 @@ impl<'a> LaunchCheck<'a> {
         self.areas.iter().find(is_its)
     }
 
-    /// The notes at the end of the launch: elements of an `Out` that no thread wrote, and an
-    /// `InOut` whose contents no thread needed.
+    /// The notes at the end of the launch: elements of an `Out` that no thread wrote, an `InOut`
+    /// whose contents no thread needed, and local variables that the kernel reads too early.
     pub(super) fn notes(&self) -> Vec<Finding> {
         let arrays = self.arrays.iter().enumerate();
-        arrays.filter_map(|(index, array)| self.note(index, array)).collect()
+        let of_arrays = arrays.filter_map(|(index, array)| self.note(index, array));
+        let function = self.of.parameters.function();
+        let locals = self.image.unset_locals.iter().filter(|local| local.is_of(function));
+        let of_locals = locals.map(|local| Finding {
+            variable: Some(Arc::clone(&local.name)),
+            line: Some(local.line.clone()),
+            ..Finding::new(FindingKind::UninitialisedLocal, self.of.kernel)
+        });
+        of_arrays.chain(of_locals).collect()
     }
 
     fn note(&self, index: usize, array: &ArrayOfLaunch) -> Option<Finding> {
@@ -598,6 +599,7 @@ impl<'a> LaunchCheck<'a> {
         }
         std::mem::swap(&mut self.block, &mut of_this.block);
         std::mem::swap(&mut self.returned, &mut of_this.returned);
+        std::mem::swap(&mut self.stopped, &mut of_this.stopped);
         of_this.order = self.order.exchange_block(of_this.order);
         self.fast_path.close();
         self.fast_areas = self.areas.iter_mut().map(Area::fast).collect();
@@ -609,6 +611,7 @@ impl<'a> LaunchCheck<'a> {
         if self.block != Some(block) {
             self.block = Some(block);
             self.returned.clear();
+            self.stopped.clear();
             self.order.start_block(block);
         }
     }
@@ -660,8 +663,13 @@ impl<'a> LaunchCheck<'a> {
             return (None, Some(DYNAMIC_SHARED.into()), Some(vec![dynamic as i64]));
         }
         let areas = self.areas.iter().filter(|area| area.len_bytes > 0);
-        let near = areas.filter(|area| of_area(area) < NEAR_BYTES);
-        let Some(area) = near.min_by_key(of_area) else { return (None, None, None) };
+        let near = areas.filter(|area| of_area(area) < NEAR_BYTES).min_by_key(of_area);
+        let of_heap = heap::near(address)
+            .filter(|heap| near.as_ref().is_none_or(|area| of_area(area) >= heap.distance));
+        if let Some(heap) = of_heap {
+            return (None, Some(heap.name.into()), Some(vec![heap.byte]));
+        }
+        let Some(area) = near else { return (None, None, None) };
         let offset = address.wrapping_sub(area.start) as i64;
         match &area.contents {
             Contents::Shared(name) | Contents::Global(name) => {

@@ -10,6 +10,7 @@
 //! | `launch`, `collected`, `copied` | the check of one launch; its errors, and what is none |
 //! | `gaps` | the memory between variables |
 //! | `image` | the variables and the lines of a compiled library |
+//! | `unset_locals` | what the compiler says of local variables that are read too early |
 //! | `parameters` | the names of a kernel's parameters |
 //! | `calls`, `calls.hpp`, `hooks.hpp` | what compiled code calls |
 //! | `fast_path`, `fast_path.hpp` | the accesses that compiled code checks itself |
@@ -32,6 +33,7 @@ mod order;
 mod parameters;
 mod shadow;
 pub(super) mod totals;
+mod unset_locals;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
@@ -52,6 +54,7 @@ pub(super) use self::launch::CheckOfBlock;
 use self::launch::{LaunchCheck, LaunchOfKernel, Places, Running};
 use self::left_out::LeftOut;
 pub(super) use self::parameters::ParameterNames;
+pub(super) use self::unset_locals::section as section_of_warnings;
 use super::block::{BlockRunner, Observer};
 use super::meetings::Meeting;
 use super::output::{self, LaunchOutput};
@@ -284,7 +287,6 @@ impl CheckedLaunch<'_> {
         let check = LaunchCheck::new(of, places, arrays, fast_path);
         let current = Current {
             check: RefCell::new(check),
-            is_strict: findings.is_strict,
             progress: runner.progress(),
             finding: Cell::new(None),
         };
@@ -302,7 +304,9 @@ impl Current<'_> {
     fn outcome(&self, outcome: Result<(), String>) -> CheckedOutcome {
         let accesses = self.check.borrow().accesses();
         let mut found = self.check.borrow_mut().errors();
-        if let Some(last) = self.finding.take().filter(|last| !found.contains(last)) {
+        let is_stopped = self.check.borrow().has_stopped_threads();
+        let last = self.finding.take().filter(|_| !is_stopped);
+        if let Some(last) = last.filter(|last| !found.contains(last)) {
             found.push(*last);
         }
         if found.is_empty() && outcome.is_ok() {
@@ -367,17 +371,19 @@ impl Observer for Current<'_> {
     fn judge_barrier(&self, block: u64, waiting: &[(u32, usize)], threads: u32) -> Option<String> {
         let check = self.check.borrow();
         let &(first, code) = waiting.first()?;
-        let is_excused = |thread: u32| !self.is_strict && check.has_returned(thread);
         let is_missing = |thread: &u32| {
-            waiting.binary_search_by_key(thread, |one| one.0).is_err() && !is_excused(*thread)
+            let is_there = waiting.binary_search_by_key(thread, |one| one.0).is_ok();
+            !is_there && !check.is_excused(*thread)
         };
         let elsewhere = || {
-            let differs = |(_, other): &&(u32, usize)| !check.is_one_line(code, *other);
-            waiting.iter().find(differs).map(|(thread, _)| *thread)
+            let differs = |(_, other): &&(u32, usize)| !check.lines().is_one_place(code, *other);
+            waiting.iter().find(differs).map(|(thread, code)| (*thread, Some(*code)))
         };
-        let other = (0..threads).find(is_missing).or_else(elsewhere)?;
+        let missing = (0..threads).find(is_missing).map(|thread| (thread, None));
+        let (other, other_code) = missing.or_else(elsewhere)?;
         let me = Running { block, thread: first, stack: (0, 0) };
-        let finding = check.missed_barrier(me, code, other);
+        let mut finding = check.missed_barrier(me, code, other);
+        finding.other_line = other_code.and_then(|code| check.lines().at(code));
         let text = finding.to_string();
         self.finding.set(Some(finding));
         Some(text)

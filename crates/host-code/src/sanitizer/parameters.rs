@@ -24,9 +24,14 @@ impl ParameterNames {
         Self { image: Arc::clone(image), kernel: kernel.to_owned(), names: OnceLock::new() }
     }
 
+    /// The name of the kernel's function.
+    pub(super) fn function(&self) -> &str {
+        plain(&self.kernel)
+    }
+
     /// The name of one of `count` parameters. `None` if the compiled code does not say.
     pub(super) fn name(&self, index: usize, count: usize) -> Option<Arc<str>> {
-        let search = || search(&self.image, plain(&self.kernel), count);
+        let search = || search(&self.image, self.function(), count);
         let names = self.names.get_or_init(|| search().ok().flatten().unwrap_or_default());
         names.get(index).cloned()
     }
