@@ -1,4 +1,4 @@
-//! What records cost the host: the programs of `times.rs` with nobody listening, in a capture, and
+//! What records cost the host: the programs of `times.rs` without a listener, in a capture, and
 //! with an attached ledger, above a driver that does nothing: `cargo bench --bench audit`. Medians
 //! of the differences of 101 batches, in turn. A capture is of one batch, so the growth of its
 //! memory is included.
@@ -19,20 +19,20 @@ fn print(row: &mut Row, turns: u32, batches: usize) {
     time_ns(&mut row.program, turns);
     let rounds: Vec<[f64; 3]> = (0..batches)
         .map(|_| {
-            let nobody = time_ns(&mut row.program, turns);
+            let unobserved = time_ns(&mut row.program, turns);
             let (captured, _report) = audit::capture(|| time_ns(&mut row.program, turns));
             let ledger = audit::Ledger::attach();
             let attached = time_ns(&mut row.program, turns);
             drop(ledger);
-            [nobody, captured, attached]
+            [unobserved, captured, attached]
         })
         .collect();
     let of = |figure: fn(&[f64; 3]) -> f64| median(rounds.iter().map(figure).collect());
-    let (nobody, record) = (of(|round| round[0]), of(|round| round[1] - round[0]));
+    let (unobserved, record) = (of(|round| round[0]), of(|round| round[1] - round[0]));
     let attached = of(|round| round[2] - round[0]);
     let verdict = if record <= row.target_ns { "yes" } else { "**no**" };
     println!(
-        "| {} | {} | {nobody:.0} | +{record:.0} | +{attached:.0} | ≤ +{} | {verdict} |",
+        "| {} | {} | {unobserved:.0} | +{record:.0} | +{attached:.0} | ≤ +{} | {verdict} |",
         row.name, row.records, row.target_ns
     );
 }
@@ -42,7 +42,7 @@ fn main() {
     let is_test = std::env::args().any(|argument| argument == "--test");
     let filter = std::env::args().skip(1).find(|argument| !argument.starts_with("--"));
     let (turns, batches) = if is_test { (2, 1) } else { (2_000, 101) };
-    println!("| program | records | nobody, ns | capture | ledger | target | met |");
+    println!("| program | records | no listener, ns | capture | ledger | target | met |");
     println!("|---|---|---|---|---|---|---|");
     let row = |name, program, records, target_ns| Row { name, program, records, target_ns };
     let both = ours::write_and_launch();

@@ -1,5 +1,5 @@
 //! What an attached ledger costs a program that runs for long, on the embedded device: a round of
-//! the program with nobody listening, until the ledger has all records that it keeps, and while old
+//! the program without a listener, until the ledger has all records that it keeps, and while old
 //! records make room for new ones; then what its full report costs: `cargo bench --bench
 //! long_ledger`. Rounds are means, reports medians of 11. All times are those that the processor
 //! spent on the calling thread, so that other programs matter less.
@@ -77,7 +77,7 @@ fn median_ms(mut work: impl FnMut()) -> f64 {
 fn print(row: &mut Row, records: u32) {
     let rounds = records / row.records;
     round_ns(row, rounds);
-    let nobody = round_ns(row, rounds);
+    let unobserved = round_ns(row, rounds);
     let ledger = Ledger::attach();
     let filling = round_ns(row, rounds);
     let full = round_ns(row, 4 * rounds);
@@ -86,7 +86,7 @@ fn print(row: &mut Row, records: u32) {
     let findings_ms = median_ms(|| drop(black_box(report.findings())));
     let json_ms = median_ms(|| drop(black_box(report.to_json())));
     println!(
-        "| {} | {nobody:.0} | {filling:.0} | {full:.0} | {report_ms:.1} | {findings_ms:.1} | \
+        "| {} | {unobserved:.0} | {filling:.0} | {full:.0} | {report_ms:.1} | {findings_ms:.1} | \
          {json_ms:.0} | {:.1} |",
         row.name,
         report.to_json().len() as f64 / 1e6
@@ -98,7 +98,7 @@ fn main() {
     let is_test = std::env::args().any(|argument| argument == "--test");
     let records = if is_test { 100 } else { 70_000 };
     println!(
-        "| program | round, ns: nobody | ledger fills | is full | report, ms | findings | \
+        "| program | round, ns: no listener | ledger fills | is full | report, ms | findings | \
          to_json | MB |"
     );
     println!("|---|---|---|---|---|---|---|---|");

@@ -43,7 +43,7 @@ fn only_the_part_that_is_read_comes_down() {
     outcome.expect("all cases hold");
 }
 
-/// A copy that nobody asked for is an error.
+/// A copy that the program did not ask for is an error.
 fn nothing_moves_by_itself() {
     let x = SmartArray::from(vec![1.0_f32; 10]);
     let _guard = deny(Implicit::ALL);

@@ -134,7 +134,7 @@ impl<D: Dimension> DevicePart<'_, D> {
               `prefetch` or `drop` the guard"]
 pub struct DeviceRef<'a, T, D> {
     pub(crate) part: DevicePart<'a, D>,
-    /// Tells the array that this guard exists, without a lock when it drops.
+    /// Notes in the array that this guard exists, without a lock when it drops.
     pub(super) _read: Option<OpenRead>,
     pub(super) element: PhantomData<&'a T>,
 }

@@ -65,7 +65,7 @@ impl LaunchSpan {
     }
 }
 
-/// Subscribers are told as in [`report_recorded`](super::report_recorded).
+/// Subscribers get it as in [`report_recorded`](super::report_recorded).
 impl Drop for LaunchSpan {
     fn drop(&mut self) {
         sync::assert_none_held();

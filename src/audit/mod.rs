@@ -167,8 +167,8 @@
 //! memory that the caller gets back. While a panic unwinds already, a second one is kept from the
 //! program, since it would end the process.
 //!
-//! A subscriber is told of what kernels print when the launch is over, so it may compute in
-//! parallel, and wait; it gets at most 16 MiB of each launch. Without a subscriber that wants the
+//! Subscribers get what kernels print when the launch is over, so they may compute in
+//! parallel, and wait; they get at most 16 MiB of each launch. Without a subscriber that wants the
 //! text, it goes to standard output at once.
 
 mod captures;
@@ -239,7 +239,7 @@ enum Unreported {
 /// While this lives, this thread reports no copies and memory, so that no subscriber can panic. Its
 /// drop reports none either: the caller does, by [`report_recorded`], once a panic leaves nothing
 /// undone.
-#[must_use = "subscribers are told once this drops"]
+#[must_use = "subscribers get the copies once this drops"]
 pub(crate) struct HeldReports;
 
 /// Keeps the reports of this thread until the value drops.
@@ -272,7 +272,7 @@ pub(crate) fn has_subscribers() -> bool {
 }
 
 /// Records a copy of this many bytes, if a capture or a subscriber may want it. May be called with
-/// locks held: subscribers are told by [`report_recorded`].
+/// locks held: [`report_recorded`] calls subscribers.
 #[inline]
 pub(crate) fn record_copy<'a>(bytes: u64, make: impl FnOnce() -> Copied<'a>) {
     capture::note_copy(bytes);

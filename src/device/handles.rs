@@ -105,7 +105,7 @@ impl std::panic::RefUnwindSafe for DeviceShared {}
 /// | [`Event::synchronize`](crate::Event::synchronize) | the caller, until the event |
 /// | [`HostFunction::wait`](crate::HostFunction::wait) | the caller, until the function returned |
 /// | [`Pending::wait`](crate::Pending::wait), `.await` | the caller, or a task, until the copy is complete |
-/// | [`Stream::is_idle`], [`Event::is_complete`](crate::Event::is_complete), [`record`](Self::record) | nobody |
+/// | [`Stream::is_idle`], [`Event::is_complete`](crate::Event::is_complete), [`record`](Self::record) | no thread |
 /// | launches, `_on` calls | later uses of the same bytes, on whatever stream; the caller only for what the call's own documentation says |
 /// | [`SmartArray::host`](crate::SmartArray::host) and its kin | the caller, until what writes these bytes, and their copy, are complete |
 ///

@@ -48,7 +48,7 @@ impl Device {
     /// never depend on it.
     ///
     /// A number outside [`stream_priorities`](Self::stream_priorities) is replaced by the nearest
-    /// one within, as in CUDA. [`Stream::priority`] tells which priority the stream got.
+    /// one within, as in CUDA. [`Stream::priority`] returns the priority that the stream got.
     ///
     /// The embedded device has one priority, 0: each of its streams has a thread of its own, and
     /// the system chooses which of them runs. A seeded device draws the order from its seed.

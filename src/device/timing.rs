@@ -1,4 +1,4 @@
-//! Times of a GPU's work, measured by events around it while somebody asks for them. The embedded
+//! Times of a GPU's work, measured by events around it while a listener asks for them. The embedded
 //! device takes times by itself.
 
 use std::collections::VecDeque;
@@ -181,7 +181,7 @@ pub(crate) fn take_some_times() {
     }
 }
 
-/// Passes the times of work that is over to the timeline, or forgets them if nobody wants any. Asks
+/// Passes the times of work that is over to the timeline, or drops them without a listener. Asks
 /// the driver, and does not wait. The caller holds no lock.
 pub(crate) fn take_times() {
     let timed = std::mem::take(&mut *TIMED.lock());

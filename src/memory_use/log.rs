@@ -134,7 +134,7 @@ impl Place {
     }
 }
 
-/// Tells all logs of a change at a place, and makes it.
+/// Makes a change at a place, and adds it to all logs.
 #[cold]
 fn change(place: &Place, tell: impl Fn(&mut PlaceLog), make: impl FnOnce()) {
     let mut logs = LOGS.lock();

@@ -11,7 +11,7 @@ use resident_documents::{
     DocumentMemoryHolder, DocumentMemoryMoment, DocumentMemoryPoint, DocumentMemoryUse,
 };
 
-/// So many names and calls are told apart.
+/// So many names and calls are distinguished.
 const HOLDERS_MAX: usize = 1 << 12;
 
 /// So many of them are named in a report.

@@ -58,7 +58,7 @@ impl Place {
         }
     }
 
-    /// Without an end of the wait, the body may still run, so that nobody gets the place again.
+    /// Without an end of the wait, the body may still run, so the place is not used again.
     fn wait(self, call: &Call<'_>) -> Result<Option<u64>> {
         let stream = call.stream;
         let position = stream.raw().reserve_position();

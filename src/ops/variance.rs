@@ -15,7 +15,7 @@ type Differences<T> = Reduction<(In<T>, In<<T as Scalar>::Real>), <T as Scalar>:
 
 /// The variance of all elements, with `ddof` degrees of freedom less than elements. The mean comes
 /// first, so that elements far from 0 lose no digits. The mean is rounded, which makes each square
-/// too large: by how much, the sum of the differences tells, which would be 0.
+/// too large. The sum of the differences, which would be 0, says by how much.
 pub(super) fn variance<T: Number>(
     call: &Call<'_>,
     a: &impl AnyView<T>,

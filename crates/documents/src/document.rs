@@ -24,7 +24,7 @@ pub struct Document {
     /// What launches saved: [`conservative`](Self::conservative), minus the copies of the arrays of
     /// launches, whatever call made them.
     pub avoided: Flow,
-    /// The copied bytes that nobody had changed: what lies between small stale parts, as in
+    /// The copied bytes that had not changed: what lies between small stale parts, as in
     /// [`Report::padding`](struct.Report.html#method.padding).
     pub padding: Flow,
     /// The number of launches.
@@ -239,7 +239,7 @@ pub struct DocumentArray {
 /// not tell (GPUs do while [`time_device`](fn.time_device.html) asks them).
 ///
 /// `use_number` counts the uses of the array by all threads, modulo 65,536: where it has a gap, the
-/// report does not know of a use. It is `None` for copies of which only an event of `tracing` told.
+/// report does not know of a use. It is `None` for copies that only an event of `tracing` reported.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(tag = "kind", rename_all = "snake_case"))]

@@ -46,7 +46,7 @@ fn replace(place: &Path, write: impl FnOnce(&mut Output) -> io::Result<()>) -> i
     beside.push(format!(".{}-{number}.tmp", process::id()));
     let beside = place.with_file_name(beside);
     create(&beside, write).and_then(|()| fs::rename(&beside, place)).inspect_err(|_| {
-        // The error tells what went wrong; the part that was written is of no use.
+        // The error says what went wrong; the part that was written is of no use.
         let _ = fs::remove_file(&beside);
     })
 }

@@ -16,7 +16,7 @@ use crate::document::{Records, name as file_name, read};
 /// A job: its reports by their ranks.
 pub(crate) struct Job {
     reports: BTreeMap<u32, Report>,
-    /// The number of processes, if a report tells it.
+    /// The number of processes, if a report contains it.
     size: Option<u32>,
 }
 

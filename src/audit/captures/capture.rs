@@ -223,7 +223,7 @@ impl Drop for Running {
     fn drop(&mut self) {
         RUNNING.fetch_sub(1, Ordering::Relaxed);
         drop(self.listener.take());
-        // After the last capture nobody needs the times of work that still runs.
+        // After the last capture nothing needs the times of work that still runs.
         device::take_times();
     }
 }

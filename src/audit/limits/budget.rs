@@ -30,7 +30,7 @@ use resident_backend::call_site::{CallSite, call_site};
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-#[must_use = "a budget holds for what it is told to enforce"]
+#[must_use = "a budget holds while `enforce` runs"]
 pub struct Budget {
     limits: [Limits; DIRECTIONS.len()],
     is_exact: bool,

@@ -177,7 +177,7 @@ enum Threads {
 /// at the line that moves something.
 ///
 /// Another thread is not affected, unless it runs in a [`scope`](crate::audit::scope()) that was
-/// made under the guard, since it may work for somebody else: so what a called function hands to a
+/// made under the guard, since it may work for another caller: so what a called function hands to a
 /// thread pool of its own is not denied. To deny that too, use [`deny_all`];
 /// [`Budget::of_all_threads`](crate::audit::Budget::of_all_threads) counts it.
 ///

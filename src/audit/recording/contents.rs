@@ -110,7 +110,7 @@ pub(crate) fn may_compare_contents() -> bool {
     GUARDS.load(Ordering::Relaxed) > 0
 }
 
-/// Tells captures what a launch has changed.
+/// Adds to captures what a launch has changed.
 #[derive(Debug)]
 pub(crate) struct Comparison {
     launch: u64,
@@ -123,7 +123,7 @@ pub(crate) fn comparison() -> Comparison {
 }
 
 impl Comparison {
-    /// Tells how many bytes of one of its array arguments the launch has changed.
+    /// Adds how many bytes of one of its array arguments the launch has changed.
     pub(crate) fn tell(&self, argument: usize, changed_bytes: u64) {
         for capture in &self.captures {
             capture.report.lock().records.add_compared(self.launch, argument, changed_bytes);

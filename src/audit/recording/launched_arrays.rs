@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use super::block::RecordBlock;
 use crate::traffic::Flow;
 
-/// So many arrays are told apart. Beyond them all copies count as copies of arrays of launches, so
+/// So many arrays have entries. Beyond them all copies count as copies of arrays of launches, so
 /// that a report never says that launches saved more than they did.
 const ARRAYS_MAX: usize = 1 << 16;
 
@@ -18,7 +18,7 @@ pub(in crate::audit) struct LaunchedArrays {
     /// The copies of arrays of launches, whatever call made them.
     moved: Flow,
     arrays: FxHashMap<u64, ArrayUse>,
-    /// Whether there were more arrays than are told apart.
+    /// Whether there were more arrays than have entries.
     is_full: bool,
 }
 

@@ -37,7 +37,7 @@ pub(in crate::audit) struct Capture {
     /// Whether other threads than the one that made it may count to it.
     is_shared: AtomicBool,
     /// Of a capture of all threads: the captures of threads that count to it nevertheless. Threads
-    /// in others work for somebody else. `None` if all threads count.
+    /// in others work for other callers. `None` if all threads count.
     known: Option<Vec<Arc<Self>>>,
     /// Of a capture that has run.
     memory: OnceLock<MemoryLog>,
@@ -145,7 +145,7 @@ pub(in crate::audit) fn detach(capture: &Arc<Capture>) {
     note_change(&of_all);
 }
 
-/// Tells the logs of threads that the captures of all threads have changed.
+/// Notes in the logs of threads that the captures of all threads have changed.
 fn note_change(of_all: &Captures) {
     OF_ALL_THREADS_COUNT.store(of_all.len(), Ordering::Relaxed);
     GENERATION.fetch_add(1, Ordering::Relaxed);

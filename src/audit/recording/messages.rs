@@ -103,7 +103,7 @@ fn nanoseconds(time: Duration) -> u64 {
 
 /// Records a message that another crate has sent to another process, or received from one. It is in
 /// the reports of captures and ledgers and a `tracing` event, all with the cause
-/// [`Cause::Mpi`](crate::audit::Cause::Mpi), and moves nothing itself. If nobody listens, it costs
+/// [`Cause::Mpi`](crate::audit::Cause::Mpi), and moves nothing itself. Without a listener it costs
 /// two loads.
 ///
 /// Call it once the message is under way or has arrived, in functions with `#[track_caller]`, so
@@ -148,7 +148,7 @@ pub(in crate::audit) fn totals() -> (Flow, Flow) {
     (SENT.get(), RECEIVED.get())
 }
 
-/// Tells subscribers, as [`report_recorded`](crate::audit::report_recorded) does.
+/// Reports to subscribers, as [`report_recorded`](crate::audit::report_recorded) does.
 fn report(record: &MessageRecord) {
     if std::thread::panicking() {
         contain_panic(|| events::emit_message(record));

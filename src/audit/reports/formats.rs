@@ -13,7 +13,7 @@ impl Report {
     /// devices), `cause`, `count`, `bytes`, `stale_since` (`null` if unknown) and `never_there`:
     /// see [`Site`](crate::audit::Site). `streams` has the totals of each stream. `records` has the
     /// latest copies, launches, waits and allocations with their times.
-    /// [`Document`](crate::audit::Document) tells all keys. `version` rises when keys change their
+    /// [`Document`](crate::audit::Document) lists all keys. `version` rises when keys change their
     /// meaning or go.
     ///
     /// ```

@@ -96,7 +96,7 @@ fn arguments() -> Vec<String> {
     env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect()
 }
 
-/// When this process began, if the system tells.
+/// When this process began, if the system says so.
 #[cfg(target_os = "linux")]
 fn started_unix_ns() -> Option<u64> {
     static STARTED: OnceLock<Option<u64>> = OnceLock::new();

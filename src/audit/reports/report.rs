@@ -77,7 +77,7 @@ impl Site {
     }
 }
 
-/// So many lines and streams are told apart. What comes later counts to "(other arrays)" of its
+/// So many lines and streams are distinguished. What comes later counts to "(other arrays)" of its
 /// line, and to "other streams" of its device, so that a report that is open for long is bounded.
 const KEYS_MAX: usize = 1 << 16;
 
@@ -348,7 +348,7 @@ impl Report {
         self.launched.launcher()
     }
 
-    /// The copied bytes that nobody had changed. Many small stale parts of an array are copied
+    /// The copied bytes that had not changed. Many small stale parts of an array are copied
     /// together with what lies between them where that is cheaper: a plan of more than 1,024 copies
     /// to a device, or an array with 16,384 parts. What lies between is up to date on both sides.
     /// It is made stale on the device first, so that no copy writes bytes that are up to date at

@@ -91,11 +91,11 @@ impl Report {
     /// | `stalling_wait` | waits after which the host reads nothing, between pieces of work |
     /// | `tiny_arguments` | tiny arrays, each uploaded for one launch, that could be scalars |
     /// | `unchanged_argument` | an `InOut` argument that no launch of a kernel has changed |
-    /// | `unread_download` | a prefetch or a snapshot that nobody on the host read |
+    /// | `unread_download` | a prefetch or a snapshot that the host did not read |
     /// | `unread_write_back` | contents that were copied because their memory was freed, and that nothing read again |
     /// | `unused_upload` | an upload to an array that was dropped before anything read it there |
     ///
-    /// Whether the host's part of a `bounce` can be done on a device, nobody can see from outside.
+    /// The report cannot show whether the host's part of a `bounce` can be done on a device.
     /// `unread_write_back` proposes [`discard`](crate::SmartArray::discard), and
     /// `idle_host_memory` [`release_host`](crate::SmartArray::release_host). The latter is about
     /// dropped arrays of 16 MiB and more of which a device has changed all: reads by the host of

@@ -14,7 +14,7 @@ const COUNT_MIN: u64 = 4;
 /// Smaller parts of the whole time are left alone.
 const PART_MIN: u64 = 20;
 
-/// So many streams, and calls on streams, are told apart.
+/// So many streams, and calls on streams, are distinguished.
 const STREAMS_MAX: usize = 1 << 12;
 
 /// A kernel that has run.

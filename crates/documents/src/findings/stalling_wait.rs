@@ -15,7 +15,7 @@ const COUNT_MIN: u64 = 8;
 /// If streams were idle for a smaller part of the whole time, the waits are left alone.
 const PART_MIN: u64 = 20;
 
-/// So many streams, threads, and calls on streams, are told apart.
+/// So many streams, threads, and calls on streams are distinguished.
 const STREAMS_MAX: usize = 1 << 12;
 
 /// A wait of a thread that nothing followed yet.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-/// So many texts are told apart; a program has few call sites, and may make names without end.
+/// So many texts are distinguished; a program has few call sites, and may make names without end.
 const SYMBOLS_MAX: usize = 1 << 16;
 
 /// What stands for all texts beyond those.

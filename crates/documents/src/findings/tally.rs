@@ -7,7 +7,7 @@ use crate::document::DocumentFinding;
 use crate::text::shown;
 use crate::totals::grouped;
 
-/// So many findings of a kind are told apart. What comes later is not told of.
+/// So many findings of a kind are distinguished. Later ones are dropped.
 const GROUPS_MAX: usize = 1 << 14;
 
 /// So many call sites of a finding are named.
@@ -94,7 +94,7 @@ impl Sites {
     }
 }
 
-/// The figures of each finding of a kind, by what tells them apart.
+/// The figures of each finding of a kind, by what distinguishes them.
 #[derive(Clone, Debug)]
 pub(super) struct Groups<K>(BTreeMap<K, Tally>);
 

@@ -249,7 +249,7 @@ fn add_access(tracks: &mut Tracks, access: &DocumentAccess) {
     tracks.add(&Track::Thread { name: access.thread.clone() }, slice);
 }
 
-/// A message is from the beginning of the wait for it to its record; an instant if nobody waited.
+/// A message is from the beginning of the wait for it to its record; an instant without a wait.
 fn add_message(tracks: &mut Tracks, message: &DocumentMessage) {
     let DocumentMessage { name, direction, peer, bytes, site, thread, .. } = message;
     let mut details = Message::default();

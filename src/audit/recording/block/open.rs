@@ -177,7 +177,7 @@ impl OpenBlock {
         }
     }
 
-    /// Appends a copy of which a subscriber was told.
+    /// Appends a copy that was reported to a subscriber.
     pub(in crate::audit) fn push_record(&mut self, record: &Record) {
         let array = (record.array.id, 0);
         let array = self.arrays.index(array, array.0, || record.array.clone());
