@@ -172,11 +172,14 @@ impl GpuDeviceState {
     }
 }
 
-/// Whether arrays use ordinary host memory in its place: if the environment asks for it, and the
-/// GPU reaches that memory. Old drivers do not know the attribute.
+/// Whether arrays use ordinary host memory in its place: where the GPU finds it by the host's page
+/// tables, and the driver copies and fills it, unless the environment says otherwise. If it asks
+/// for it, wherever the GPU reaches that memory. Old drivers do not know the attributes.
 fn reaches_host_memory(context: &Context, coherent: Option<bool>) -> bool {
     let has = |attribute| context.attribute(attribute).is_ok_and(|value| value != 0);
-    coherent == Some(true) && has(DeviceAttribute::PageableMemoryAccess)
+    let copies = context.driver().vendor.copies_reached_memory;
+    let is_wanted = coherent.unwrap_or_else(|| copies && has(DeviceAttribute::HostPageTables));
+    is_wanted && has(DeviceAttribute::PageableMemoryAccess)
 }
 
 impl fmt::Debug for GpuDeviceState {

@@ -452,15 +452,42 @@ pub(in crate::transfer) fn users_of_other_kinds(
     device: &Device,
     regions: &[Region],
 ) -> Marks {
+    let is_other = |user: &Device| user.kind() != device.kind();
+    users_of_host(state, regions, Access::Overwrite, is_other)
+}
+
+/// The uses of regions of host memory for which work of `device`, whose copy this memory is, cannot
+/// wait on the device: those of devices of another kind, and downloads of other devices to pageable
+/// memory. An event is recorded behind the device's part of such a download, and the host unpacks
+/// the bytes later.
+pub(in crate::transfer) fn users_to_wait_for(
+    state: &ArrayState,
+    device: &Device,
+    regions: &[Region],
+) -> Marks {
+    let mut marks = users_of_other_kinds(state, device, regions);
+    if !state.is_host_pinned_for(device.kind()) {
+        let is_other = |user: &Device| user.kind() == device.kind() && user != device;
+        marks.extend(users_of_host(state, regions, Access::Read, is_other));
+    }
+    marks
+}
+
+/// The uses of regions of the host memory by some devices with which an access conflicts.
+fn users_of_host(
+    state: &ArrayState,
+    regions: &[Region],
+    access: Access,
+    is_wanted: impl Fn(&Device) -> bool,
+) -> Marks {
     let mut marks = Marks::new();
-    let is_other = |mark: Mark| {
+    let is_user = |mark: Mark| {
         let stream = state.stream(mark.stream);
-        stream.is_some_and(|stream| stream.device_ref().kind() != device.kind())
-            && !state.is_retired(mark)
+        stream.is_some_and(|stream| is_wanted(stream.device_ref())) && !state.is_retired(mark)
     };
     for region in regions {
         let uses = state.uses(state.host_location());
-        add_conflicts(uses, Some(region), Access::Overwrite, is_other, &mut marks);
+        add_conflicts(uses, Some(region), access, is_user, &mut marks);
     }
     marks
 }

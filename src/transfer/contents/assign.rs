@@ -299,10 +299,17 @@ impl Assignment<'_> {
         };
         from.expect_written_elsewhere(stream.device_ref())?;
         acquired.push(acquire_on(&to, stream, &mut Dependencies::new())?);
-        if peer.is_none() {
+        if peer.is_none() || self.writes_host_memory(stream) {
             acquired.push(acquire_on(&from, stream, &mut Dependencies::new())?);
         }
         Ok(())
+    }
+
+    /// Whether the acquired destination on `stream`'s device is host memory. Drivers copy from a
+    /// peer only to a device's own memory.
+    fn writes_host_memory(&self, stream: &Stream) -> bool {
+        let state = self.destination.storage.lock();
+        state.find_location(stream.device_ref()) == Some(state.host_location())
     }
 
     fn copy_on_host(&self, Group { stream, pair, .. }: &Group) -> Option<HostWrite> {
@@ -329,7 +336,8 @@ impl Assignment<'_> {
         let (to, from) = (&self.to(pair), &self.from(&pair.source));
         let target = acquire_on(to, stream, &mut Dependencies::new())?;
         let mut own = None;
-        let (state, location, depends) = match ready_peer(from, stream)? {
+        let peer = if self.writes_host_memory(stream) { None } else { ready_peer(from, stream)? };
+        let (state, location, depends) = match peer {
             Some(peer) => peer,
             None => {
                 let mut depends = Dependencies::new();

@@ -17,7 +17,7 @@ use crate::error::Result;
 use crate::storage::{self, ArrayState, Claim, StateGuard, notify_watchers};
 use crate::transfer::access::acquired::Acquired;
 use crate::transfer::access::request::{
-    AwaitedGuards, CopyPlace, Marks, Queued, Request, users_of_other_kinds,
+    AwaitedGuards, CopyPlace, Marks, Queued, Request, users_of_other_kinds, users_to_wait_for,
 };
 use resident_backend::{Address, FailureRecord, Maker, failure, scope};
 use resident_core::Access;
@@ -141,7 +141,7 @@ impl<'r, 's> Missing<'r, 's> {
         let is_mapped = !is_to_host && location == state.host_location();
         if is_mapped {
             let device = &state.device_copy(location).device;
-            let users = users_of_other_kinds(state, device, &request.regions());
+            let users = users_to_wait_for(state, device, &request.regions());
             let pending = self.awaited.ends_of(state, &users);
             if !pending.is_empty() {
                 return Ok(Step::EndOf(pending));

@@ -273,7 +273,9 @@ impl<'w> WriteBack<'w> {
             return ControlFlow::Break(kept);
         }
         if self.copies.is_empty() {
-            let arriving = request.conflicts(&state, state.host_location(), Access::Read);
+            let mut arriving = request.conflicts(&state, state.host_location(), Access::Read);
+            // No guard copies to the host, and the mark of a forgotten one stays.
+            arriving.retain(|mark| mark.end != UseEnd::OPEN);
             if !arriving.is_empty() {
                 return ControlFlow::Break(Eviction::Arriving(ends_of(&state, &arriving)));
             }

@@ -2,7 +2,7 @@
 //! is refused, on the stand-in driver.
 
 use resident::cudarc::driver::sys::{self, CUmem_range_attribute, CUresult};
-use resident::ndarray::{Array1, Axis, Ix1};
+use resident::ndarray::{Array1, Axis, Ix1, s};
 use resident::{
     Advice, Device, Error, ManagedArray, MappedArray, MemoryLocation, SmartArray, Validity,
     with_mapped, with_pinned,
@@ -196,8 +196,8 @@ fn memory_calls() -> Vec<String> {
 
 /// A device that reaches the host's memory uses that of ordinary arrays, at its address.
 #[test]
-fn ordinary_memory_is_the_devices_where_the_program_asks_for_it() {
-    own_process!([("RESIDENT_COHERENT", "1")]);
+fn ordinary_memory_is_the_devices_where_the_driver_says_so() {
+    own_process!();
     let devices = devices(Settings::new().reaches_pageable());
     let stream = devices[0].stream();
     let contents: Array1<u32> = (0..3000).collect();
@@ -222,9 +222,22 @@ fn ordinary_memory_is_the_devices_where_the_program_asks_for_it() {
     assert_eq!(array.host().expect("it is copied").sum(), 6001);
 }
 
+/// Lines that one call copies are read in the order of the stream, not when they are queued.
 #[test]
-fn arrays_have_copies_unless_the_environment_says_otherwise() {
+fn lines_of_ordinary_memory_are_copied_behind_the_work_that_writes_them() {
     own_process!();
+    let devices = devices(Settings::new().reaches_pageable().seed(1));
+    let stream = devices[0].stream();
+    let mut array = SmartArray::<u32, Ix1>::full(40, 7);
+    drop(array.gpu_mut_on(&stream).expect("a fill is queued"));
+    let clone = array.slice(s![..;-2]).try_clone().expect("a copy is queued");
+    assert_eq!(count("cuMemcpyBatchAsync_v2") + count("cuMemcpyBatchAsync"), 1);
+    assert_eq!(clone.host().expect("it is here").to_vec(), [7; 20]);
+}
+
+#[test]
+fn arrays_have_copies_if_the_environment_says_so() {
+    own_process!([("RESIDENT_COHERENT", "0")]);
     let devices = devices(Settings::new().reaches_pageable());
     let array = SmartArray::from(vec![1_u8; 3000]);
     array.prefetch(&devices[0].stream()).expect("it is queued");
@@ -243,7 +256,7 @@ fn what_a_device_cannot_reach_is_copied_whatever_is_asked() {
 /// A device that died may still use the memory, so the contents leave it as a copy.
 #[test]
 fn memory_of_a_device_that_died_leaves_as_a_copy() {
-    own_process!([("RESIDENT_COHERENT", "1")]);
+    own_process!();
     let devices = devices(Settings::new().reaches_pageable());
     let contents: Array1<u32> = (0..3000).collect();
     let start = contents.as_ptr();

@@ -9,4 +9,4 @@ mod hip;
 mod programs;
 
 #[cfg(all(target_os = "linux", any(feature = "cuda", feature = "hip")))]
-use programs::run;
+use programs::{run, run_made};

@@ -5,9 +5,9 @@ use std::sync::Once;
 
 use resident::emulation::HazardKind;
 use resident::{CudaSource, Device};
-use resident_programs::arrays::World;
 use resident_programs::arrays::kernels::{AXES_MAX, NAMES};
 use resident_programs::arrays::lab::Lab;
+use resident_programs::arrays::{Program, World};
 
 use super::face::{self as driver, Access, Length, Parameter, declare};
 
@@ -20,6 +20,16 @@ fn programs_do_what_the_reference_says() {
     crate::run(&LAB, 60);
 }
 
+/// This variable is set in a process whose devices reach the host's pageable memory.
+const REACHES: &str = "RESIDENT_TEST_REACHES";
+
+/// On devices that reach the host's memory; where it is, is not compared.
+#[test]
+fn programs_on_one_memory_do_what_the_reference_says() {
+    support::own_process!([(REACHES, "1"), ("RESIDENT_COHERENT", "1")]);
+    crate::run_made(&LAB, 60, Program::without_faults);
+}
+
 const NUMBER: Parameter = Parameter::Scalar { len_bytes: 4 };
 const LENGTH: Parameter = Parameter::Scalar { len_bytes: 8 };
 
@@ -28,6 +38,8 @@ fn opened() -> Vec<Device> {
     LOADED.call_once(|| {
         // Pages so short that arrays of the programs have many.
         let settings = driver::settings().devices(3).page_bytes(64).seed(1);
+        let reaches = std::env::var_os(REACHES).is_some();
+        let settings = if reaches { settings.reaches_pageable() } else { settings };
         driver::load(settings).expect("the stand-in loads");
         driver::load_compiler();
         (0..=AXES_MAX).for_each(declare_kernels);

@@ -410,3 +410,19 @@ fn there_is_memory_if_what_all_threads_use_fits() {
         use_at_random(&Device::emulated(emulation.memory((THREADS * SHARE) as u64)), seed);
     }
 }
+
+/// The mark of a forgotten guard on memory in place stays, and is no copy that arrives there.
+#[test]
+fn a_forgotten_guard_of_another_device_keeps_no_copy_on_a_full_one() {
+    without_deadlock(|| {
+        let (home, full) = (Device::emulated(Emulation::new()), with_memory(1000));
+        let _here = home.enter();
+        let mapped = MappedArray::from_array(Array1::from_elem(600, 3_u8).view());
+        let mut array = SmartArray::from(mapped.expect("memory"));
+        std::mem::forget(array.gpu_mut_on(&home.stream()).expect("it is there"));
+        array.prefetch(&full.stream()).expect("room");
+        bytes(600).prefetch(&full.stream()).expect("the copy is evicted");
+        assert_eq!(array.residency().on(&full), Absent);
+        assert_eq!(array.host().expect("it is here").to_vec(), [3; 600]);
+    });
+}

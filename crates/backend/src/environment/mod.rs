@@ -68,8 +68,8 @@ pub fn choice(variable: &str) -> Result<Option<bool>, String> {
 }
 
 /// The environment variable that says whether arrays need no second copy on devices that reach the
-/// host's memory: a switch. If it is not set, they need none where the driver says that the device
-/// reaches it coherently, by the host's page tables.
+/// host's memory: a switch. If it is not set, they need none where CUDA's driver says that the
+/// device reaches it coherently, by the host's page tables.
 pub const COHERENT_VARIABLE: &str = "RESIDENT_COHERENT";
 
 /// A number in a range.

@@ -38,6 +38,7 @@ attributes! {
     PageableMemoryAccess = 88, 65;
     ConcurrentManagedAccess = 89, 9;
     SharedBytesPerBlockOptIn = 97, 75;
+    HostPageTables = 100, 66;
     AddressManagement = 102, 89;
     MemoryPools = 115, 88;
 }
@@ -92,6 +93,7 @@ mod tests {
             (DeviceAttribute::PciDomain, "PciDomainID"),
             (DeviceAttribute::PageableMemoryAccess, "PageableMemoryAccess"),
             (DeviceAttribute::ConcurrentManagedAccess, "ConcurrentManagedAccess"),
+            (DeviceAttribute::HostPageTables, "PageableMemoryAccessUsesHostPageTables"),
             (DeviceAttribute::SharedBytesPerBlockOptIn, "SharedMemPerBlockOptin"),
             (DeviceAttribute::MemoryPools, "MemoryPoolsSupported"),
             (DeviceAttribute::AddressManagement, "VirtualMemoryManagementSupported"),
@@ -120,6 +122,10 @@ mod tests {
             (DeviceAttribute::PciDevice, Of::CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID),
             (DeviceAttribute::PciDomain, Of::CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID),
             (DeviceAttribute::PageableMemoryAccess, Of::CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS),
+            (
+                DeviceAttribute::HostPageTables,
+                Of::CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES,
+            ),
             (
                 DeviceAttribute::ConcurrentManagedAccess,
                 Of::CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS,

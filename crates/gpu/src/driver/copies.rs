@@ -44,8 +44,18 @@ pub(crate) struct Extents {
     pub destination_pitch: Pitch,
 }
 
-/// `hipMemcpyKind`: the runtime finds the ends' memory by their addresses.
-const KIND_DEFAULT: c_int = 4;
+impl CopyEnds {
+    /// `hipMemcpyKind`. The default kind, by which the runtime finds the ends' memory by their
+    /// addresses, would make ordinary memory that a device uses memory of the host.
+    fn kind_of_hip(self) -> c_int {
+        match (self.source, self.destination) {
+            (CopyEnd::Host(..), CopyEnd::Host(..)) => 0,
+            (CopyEnd::Host(..), CopyEnd::Device(..)) => 1,
+            (CopyEnd::Device(..), CopyEnd::Host(..)) => 2,
+            (CopyEnd::Device(..), CopyEnd::Device(..)) => 3,
+        }
+    }
+}
 
 impl CopyEnd {
     /// The address in one address space, which all memory of both drivers has.
@@ -128,7 +138,7 @@ impl Extents {
             destination_position: [0; 3],
             destination: ends.destination.pitched(self.destination_pitch),
             extents: [self.width_bytes, self.height, self.depth].map(|extent| extent as usize),
-            kind: KIND_DEFAULT,
+            kind: ends.kind_of_hip(),
         }
     }
 }
@@ -167,7 +177,7 @@ impl Driver {
         // SAFETY: as above.
         let outcome = unsafe {
             let copy = copy.function;
-            copy(to, to_bytes, from, from_bytes, width_bytes, height, KIND_DEFAULT, stream)
+            copy(to, to_bytes, from, from_bytes, width_bytes, height, ends.kind_of_hip(), stream)
         };
         copy.check(outcome)
     }

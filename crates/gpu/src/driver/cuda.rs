@@ -31,6 +31,8 @@ pub(crate) static VENDOR: CudaLikeVendor = CudaLikeVendor {
     // `CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED`
     read_only_registration: Some(113),
     copies_without_peer_access: true,
+    // "Unified Memory" in the CUDA Programming Guide.
+    copies_reached_memory: true,
     sets_access_of_several: true,
     unmapped_flags: 0,
     check_variable: None,

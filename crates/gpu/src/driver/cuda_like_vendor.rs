@@ -31,6 +31,9 @@ pub(crate) struct CudaLikeVendor {
     pub read_only_registration: Option<c_int>,
     /// Whether the driver copies between devices that cannot access each other's memory.
     pub copies_without_peer_access: bool,
+    /// Whether the driver copies and fills ordinary host memory that a device reaches as it does
+    /// device memory.
+    pub copies_reached_memory: bool,
     /// Whether one call sets the access of memory that several calls have mapped.
     pub sets_access_of_several: bool,
     /// The flag of pinned host memory that is not mapped, beside those that the user asks for.

@@ -39,6 +39,8 @@ static VENDOR: CudaLikeVendor = CudaLikeVendor {
     read_only_registration: None,
     // For boxes it does so with offsets that may lie beyond its staging memory.
     copies_without_peer_access: false,
+    // It refuses fills of memory that it did not allocate (ROCm's clr, `ihipMemset`).
+    copies_reached_memory: false,
     // ROCm 7.1 refuses some such ranges (rocm-systems, issue 2516).
     sets_access_of_several: false,
     // Portable memory is coarse-grained; memory without a flag is coherent.

@@ -290,3 +290,40 @@ pub(crate) fn any_uses_on_several_devices_are_those_of_ndarray(lab: &Lab) -> Res
     streams.extend(lab.pair().map(|[_, other]| other.stream()));
     run_programs(lab, 14, in_place()?, kinds(), &streams, |_| ())
 }
+
+/// A download to ordinary memory is not over when the other device's part of it is: the host
+/// unpacks it later.
+pub(crate) fn work_in_place_follows_downloads_of_other_devices(lab: &Lab) -> Result<()> {
+    let Some([one, other]) = lab.pair() else { return Ok(()) };
+    let _here = one.enter();
+    for mut array in all_kinds(&counting(3000))? {
+        lab.add(&other.stream(), 1, &mut array)?;
+        array.prefetch_host()?;
+        lab.add(&one.stream(), 2, &mut array.slice_mut(s![..1000]))?;
+        array.slice_mut(s![1000..2000]).fill_on(&one.stream(), 7)?;
+        one.synchronize()?;
+        let mut expected = counting(3000) + 1;
+        expected.slice_mut(s![..1000]).mapv_inplace(|value| value + 2);
+        expected.slice_mut(s![1000..2000]).fill(7);
+        assert_eq!(*array.host()?, expected);
+        assert_eq!(array.into_array()?, expected);
+    }
+    Ok(())
+}
+
+pub(crate) fn what_another_device_has_is_assigned_in_place(lab: &Lab) -> Result<()> {
+    let Some([one, other]) = lab.pair() else { return Ok(()) };
+    let _here = one.enter();
+    for mut array in all_kinds(&counting(3000))? {
+        // The first device that uses it may have its host memory: the other has its own.
+        let mut there = used_once(counting(3000))?;
+        lab.add(&other.stream(), 1, &mut there)?;
+        array.assign_on(&one.stream(), &there)?;
+        array.slice_mut(s![..;-3]).assign_on(&one.stream(), &there.slice(s![..1000]))?;
+        lab.add(&one.stream(), 2, &mut array)?;
+        let mut expected = counting(3000) + 1;
+        expected.slice_mut(s![..;-3]).assign(&(counting(1000) + 1));
+        assert_eq!(*array.host()?, expected + 2);
+    }
+    Ok(())
+}

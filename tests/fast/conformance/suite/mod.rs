@@ -202,6 +202,8 @@ macro_rules! conformance {
                 a_mapping_ends_after_the_work_in_flight,
                 any_uses_in_place_move_nothing,
                 any_uses_on_several_devices_are_those_of_ndarray,
+                work_in_place_follows_downloads_of_other_devices,
+                what_another_device_has_is_assigned_in_place,
             }
             assigning {
                 whole_arrays_are_assigned_on_the_device,

@@ -59,6 +59,15 @@ impl Place {
         if is_host { Self::Host(address) } else { Self::Device(address) }
     }
 
+    /// As [`of`](Self::of), for a copy that accesses its memory in the order of the stream:
+    /// pageable memory is not staged if devices reach it.
+    pub fn in_stream_order(address: u64) -> Self {
+        match Self::of(address) {
+            Self::Host(address) if host::is_reached(address) => Self::Reached(address),
+            known => known,
+        }
+    }
+
     /// Classifies an address that the caller declares as a device address. Host memory that devices
     /// access is also accepted.
     pub fn of_device(address: u64) -> Self {
@@ -142,7 +151,8 @@ pub fn submit(
     if source.span_bytes(extent).is_none() || destination.span_bytes(extent).is_none() {
         return Err(Code::INVALID_VALUE);
     }
-    let source = Resolved::source(source, extent)?;
+    let is_on_the_host = !matches!(destination.place, Place::Device(_));
+    let source = Resolved::source(source, extent, is_on_the_host)?;
     let (destination, is_ordinary) = Resolved::destination(destination, extent)?;
     let part = part(&source.end, &destination.end, extent);
     // A copy within the host runs in stream order, like any other.
@@ -168,9 +178,10 @@ struct Resolved {
 }
 
 impl Resolved {
-    /// The source. Pageable host memory is staged immediately, unless its copies are late.
-    fn source(end: End, extent: Extent) -> Outcome<Self> {
-        let is_late = !settings().stages_pageable;
+    /// The source. Pageable host memory is staged immediately, unless its copies are late, or the
+    /// copy is one within the host.
+    fn source(end: End, extent: Extent, is_on_the_host: bool) -> Outcome<Self> {
+        let is_late = is_on_the_host || !settings().stages_pageable;
         match end.place {
             Place::Device(address) => Ok(Self::on_device(end, address)),
             Place::Reached(address) => Ok(Self::on_host(end, pageable(end, extent, address))),

@@ -107,7 +107,8 @@ driver_functions! {
     }
 
     // Supports only stream order, one set of attributes for all copies, and copies between a device
-    // and pinned memory or within the device.
+    // and pinned memory or within the device. Stream order is that of pageable memory too, if
+    // devices reach it.
     cuMemcpyBatchAsync(
         destinations: In<u64>,
         sources: In<u64>,
@@ -136,7 +137,8 @@ driver_functions! {
             if len_bytes == 0 {
                 return Err(Code::INVALID_VALUE);
             }
-            anywhere(destination, source, len_bytes, stream, Return::Early)?;
+            let place = Place::in_stream_order;
+            run(|| Ok((place(destination), place(source))), len_bytes, stream, Return::Early)?;
         }
         refused.set_if_wanted(usize::MAX);
         Ok(())
