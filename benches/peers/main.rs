@@ -32,7 +32,7 @@ fn main() {
         "{:<58} {:>12} {:>12} {:>7}",
         "operation, medians in ns", "resident", "coaster", "ratio"
     );
-    let views = [views::COHERENT, views::TABLE, views::EXPLICIT];
+    let views = [views::COHERENT, views::TABLE, views::EXPLICIT, views::NDARRAY];
     for (name, operation) in operations::ALL.iter().chain(views.into_iter().flatten()) {
         if filter.as_ref().is_none_or(|filter| name.contains(filter.as_str())) {
             print_row(name, &operation());

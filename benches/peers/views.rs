@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use resident::ndarray::{Axis, Order, s};
+use resident::ndarray::{Array4, Axis, Order, s};
 use resident::{Device, DeviceArray, SmartArray};
 
 use crate::measure::{Row, single};
@@ -39,6 +39,18 @@ pub const COHERENT: &[(&str, Operation)] = rows! {
     "broadcast() to five axes": |a| a.broadcast(black_box((7, 4, 6, 5, 3))),
     "reshape() to two axes": |a| a.reshape(black_box((24, 15))),
     "view().into_dyn()": |a| a.view().into_dyn(),
+};
+
+/// Of an array of ndarray, for comparison.
+pub const NDARRAY: &[(&str, Operation)] = rows! {
+    Array4::<f32>::zeros((4, 6, 5, 3));
+    "ndarray: slice() of a range of each axis":
+        |a| a.slice(black_box(s![1..3, 2.., ..;2, ..])),
+    "ndarray: permuted_axes()": |a| a.view().permuted_axes(black_box([3, 1, 0, 2])),
+    "ndarray: broadcast() to five axes": |a| a.broadcast(black_box((7, 4, 6, 5, 3))),
+    "ndarray: into_shape_with_order() to two axes":
+        |a| a.view().into_shape_with_order(black_box((24, 15))),
+    "ndarray: view().into_dyn()": |a| a.view().into_dyn(),
 };
 
 /// Of a coherent array with two axes.

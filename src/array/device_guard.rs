@@ -65,22 +65,25 @@ impl<'a, D: Dimension> DevicePart<'a, D> {
 
     /// The address for code outside of this library.
     fn external_address(&self) -> u64 {
-        self.stream().device_ref().backend().external_address(Address(self.address))
+        let address = Address(self.address);
+        self.with_stream(|stream| stream.device_ref().backend().external_address(address))
     }
 
     fn stream(&self) -> Stream {
-        match self.stream.get() {
-            Some(stream) => Stream::clone(stream),
-            None => self.find_stream(),
-        }
+        self.with_stream(Stream::clone)
     }
 
-    /// The array keeps the stream as long as the guard's mark exists, and nothing replaces the mark
-    /// while the guard's borrow lasts.
-    fn find_stream(&self) -> Stream {
-        let state = self.storage.lock();
-        let stream = state.find_stream(self.stream_id).map(|(_, stream)| stream.clone());
-        stream.unwrap_or_else(|| unreachable!("an array forgot the stream of an open guard"))
+    /// Calls `f` with the stream, perhaps with the array's lock held. The array keeps the stream as
+    /// long as the guard's mark exists, and nothing replaces the mark while the guard's borrow
+    /// lasts.
+    fn with_stream<R>(&self, f: impl FnOnce(&Stream) -> R) -> R {
+        if let Some(stream) = self.stream.get() {
+            return f(stream);
+        }
+        match self.storage.lock().find_stream(self.stream_id) {
+            Some((_, stream)) => f(stream),
+            None => unreachable!("an array forgot the stream of an open guard"),
+        }
     }
 }
 
@@ -88,7 +91,7 @@ impl<'a, D: Dimension> DevicePart<'a, D> {
 impl<D: Dimension> DevicePart<'_, D> {
     /// The stream, borrowed from the guard.
     pub(crate) fn stream_ref(&self) -> &Stream {
-        self.stream.get_or_init(|| Box::new(self.find_stream()))
+        self.stream.get_or_init(|| Box::new(self.with_stream(Stream::clone)))
     }
 
     pub(crate) fn layout(&self) -> &Layout<D> {

@@ -22,6 +22,7 @@ mod part;
 mod pending;
 mod rearrange;
 mod reinterpret;
+mod slicing;
 mod view;
 mod watch;
 

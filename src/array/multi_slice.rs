@@ -69,10 +69,7 @@ macro_rules! multi_slice {
             #[track_caller]
             fn views(&self, whole: SmartViewMut<'a, T, D>) -> Self::Output {
                 let (storage, home, layout) = whole.into_parts();
-                let layouts = ($({
-                    in_range(storage, layout.check_slice(self.$index.as_ref()));
-                    layout.slice(&self.$index)
-                },)+);
+                let layouts = ($(in_range(storage, layout.slice(&self.$index)),)+);
                 let selections = [$(layouts.$index.stored_in::<T>(storage).selection()),+];
                 assert_disjoint(storage, &selections, &[$(self.$index.as_ref()),+]);
                 ($(View::new(storage, home, layouts.$index),)+)

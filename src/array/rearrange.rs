@@ -1,10 +1,9 @@
 //! Layouts of views that reorder, remove, add or repeat axes, as ndarray's methods of the same
 //! names do. Errors are the texts of panics: the caller adds the array's name.
 
-use ndarray::{Axis, Dimension, IxDyn, Order, RemoveAxis, Slice, SliceInfoElem};
-use smallvec::SmallVec;
+use ndarray::{Axis, Dimension, IxDyn, Order, RemoveAxis};
 
-use super::layout::{AxisLayout, Layout};
+use super::layout::{AxisLayout, Layout, fits};
 use crate::error::{CalledAt, Error, Result};
 use crate::storage::Storage;
 use resident_core::layout::is_repeated;
@@ -83,7 +82,7 @@ pub(super) fn broadcast_to<D: Dimension, E: Dimension>(
     layout.broadcast(shape).ok_or_else(|| Error::Shape {
         call: CalledAt::UNKNOWN,
         operation: format!("broadcast of {}", storage.named()),
-        expected: if fits(shape.slice()) {
+        expected: if fits::<u8>(shape.slice()) {
             format!("a shape that ends in {:?}, or is longer where that is 1,", layout.shape())
         } else {
             format!("a shape of at most {} elements", isize::MAX)
@@ -96,20 +95,12 @@ pub(super) fn broadcast_to<D: Dimension, E: Dimension>(
 impl<D: Dimension> Layout<D> {
     /// With this order of the axes.
     pub(super) fn permuted(&self, axes: &D) -> Result<Self, OutOfRange> {
-        let ndim = self.shape().len();
-        let mut is_used: SmallVec<[bool; 6]> = SmallVec::from_elem(false, ndim);
-        for axis in axes.slice() {
-            match is_used.get_mut(*axis) {
-                Some(is_used) if !*is_used => *is_used = true,
-                _ => {
-                    return Err(format!("axes {:?} are no order of its {ndim} axes", axes.slice()));
-                }
-            }
+        let (axes, ndim) = (axes.slice(), self.shape().len());
+        let is_new = |(at, axis): (usize, &usize)| *axis < ndim && !axes[..at].contains(axis);
+        if axes.len() != ndim || !axes.iter().enumerate().all(is_new) {
+            return Err(format!("axes {axes:?} are no order of its {ndim} axes"));
         }
-        if axes.ndim() != ndim {
-            return Err(format!("{} axes are no order of its {ndim} axes", axes.ndim()));
-        }
-        Ok(self.reordered(axes.slice().iter().copied()))
+        Ok(self.reordered(axes.iter().copied()))
     }
 
     /// With the axes in reverse order.
@@ -217,30 +208,32 @@ impl<D: Dimension> Layout<D> {
 
     /// In another shape, if no element has to move.
     pub(super) fn reshaped<E: Dimension>(&self, shape: &E, order: Order) -> Option<Layout<E>> {
-        if !fits(shape.slice()) || shape.size() != self.len() {
+        if !fits::<u8>(shape.slice()) || shape.size() != self.len() {
             return None;
         }
-        let strides = match order {
-            Order::RowMajor => self.strided().reshaped(shape.slice())?,
+        let mut new = Layout::of_dim(shape.clone());
+        let strides = new.strides_mut();
+        let has_strides = match order {
+            Order::RowMajor => self.strided().reshape(shape.slice(), strides),
             // Column-major order is row-major order of the reversed axes.
             _ => {
                 let reversed: Vec<usize> = shape.slice().iter().rev().copied().collect();
-                let mut strides = self.transposed().strided().reshaped(&reversed)?;
+                let has_strides = self.transposed().strided().reshape(&reversed, strides);
                 strides.reverse();
-                strides
+                has_strides
             }
         };
-        let new = Layout::new(shape.clone(), &strides, self.offset());
-        Some(new.with_offset_unless_empty(self.offset()))
+        has_strides.then(|| new.with_offset_unless_empty(self.offset()))
     }
 
     /// Repeated along axes of length 1 and new first axes.
     pub(super) fn broadcast<E: Dimension>(&self, shape: &E) -> Option<Layout<E>> {
-        if !fits(shape.slice()) {
+        if !fits::<u8>(shape.slice()) {
             return None;
         }
-        let strides = self.strided().broadcast(shape.slice())?;
-        Some(Layout::new(shape.clone(), &strides, self.offset()))
+        let mut new = Layout::of_dim(shape.clone());
+        let fits = self.strided().broadcast(shape.slice(), new.strides_mut());
+        fits.then(|| new.with_offset(self.offset()))
     }
 
     /// Whether some elements stand for several.
@@ -271,52 +264,5 @@ impl<D: Dimension> Layout<D> {
             new.set_axis(axis, AxisLayout::SINGLE);
         }
         new
-    }
-
-    /// Whether ndarray accepts a slice of this shape.
-    pub(super) fn check_slice(&self, info: &[SliceInfoElem]) -> Result<(), OutOfRange> {
-        let of_axes = || info.iter().filter(|element| !matches!(element, SliceInfoElem::NewAxis));
-        let (sliced, ndim) = (of_axes().count(), self.shape().len());
-        if sliced != ndim {
-            return Err(format!("a slice of {sliced} axes of its {ndim} axes"));
-        }
-        of_axes().enumerate().try_for_each(|(axis, element)| self.check_indices(axis, element))
-    }
-
-    /// Whether ndarray accepts a slice of this axis.
-    pub(super) fn check_slice_axis(&self, axis: Axis, indices: Slice) -> Result<(), OutOfRange> {
-        self.check_indices(self.checked_axis(axis)?, &indices.into())
-    }
-
-    fn check_indices(&self, axis: usize, element: &SliceInfoElem) -> Result<(), OutOfRange> {
-        let len = self.shape()[axis];
-        if !is_within(element, len) {
-            return Err(format!("slice {element} of axis {axis}, whose length is {len}"));
-        }
-        Ok(())
-    }
-}
-
-/// Whether ndarray allows this shape: the product of the lengths that are not 0 is at most
-/// `isize::MAX`. Views of other shapes would not be sound.
-fn fits(shape: &[usize]) -> bool {
-    let mut lens = shape.iter().filter(|len| **len != 0);
-    let product = lens.try_fold(1, |product: usize, len| product.checked_mul(*len));
-    product.is_some_and(|product| isize::try_from(product).is_ok())
-}
-
-/// ndarray's rule for indices of one axis: negative ones count from the end.
-fn is_within(element: &SliceInfoElem, len: usize) -> bool {
-    let absolute = |index: isize| {
-        let distance = index.unsigned_abs();
-        if index < 0 { len.checked_sub(distance) } else { Some(distance) }
-    };
-    match *element {
-        SliceInfoElem::Slice { start, end, step } => {
-            let is_position = |index| absolute(index).is_some_and(|position| position <= len);
-            step != 0 && is_position(start) && end.is_none_or(is_position)
-        }
-        SliceInfoElem::Index(index) => absolute(index).is_some_and(|position| position < len),
-        _ => true,
     }
 }

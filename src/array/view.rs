@@ -142,8 +142,7 @@ impl<'a, H: Copy, R, D: Dimension> View<'a, H, R, D> {
     #[track_caller]
     #[must_use]
     pub fn slice_move<I: SliceArg<D>>(self, info: I) -> View<'a, H, R, I::OutDim> {
-        in_range(self.storage, self.layout.check_slice(info.as_ref()));
-        let part = self.layout.slice(&info);
+        let part = in_range(self.storage, self.layout.slice(&info));
         self.arranged(part)
     }
 
@@ -156,8 +155,7 @@ impl<'a, H: Copy, R, D: Dimension> View<'a, H, R, D> {
     #[track_caller]
     #[must_use]
     pub fn slice_axis_move(self, axis: Axis, indices: Slice) -> Self {
-        in_range(self.storage, self.layout.check_slice_axis(axis, indices));
-        let part = self.layout.slice_axis(axis.index(), indices);
+        let part = in_range(self.storage, self.layout.slice_axis(axis, indices));
         self.arranged(part)
     }
 

@@ -260,17 +260,13 @@ impl Backend for EmbeddedDevice {
         if !self.core.is_usable() {
             return 0;
         }
-        let located = self.core.memory.locate(address);
-        located.map_or(0, |memory| {
-            memory.expose();
-            memory.bounded().start.expose_provenance() as u64
-        })
+        let pointer = self.core.memory.lock_addresses().expose(address);
+        pointer.map_or(0, |pointer| pointer.expose_provenance() as u64)
     }
 
     fn may_have_leftovers(&self, address: Address) -> bool {
         // A forked child has a copy of the list of addresses, which another thread may have locked.
-        self.core.is_usable()
-            && self.core.memory.locate(address).is_some_and(|memory| memory.may_have_leftovers())
+        self.core.is_usable() && self.core.memory.lock_addresses().may_have_leftovers(address)
     }
 
     fn allocate_pinned(

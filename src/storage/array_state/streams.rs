@@ -89,10 +89,16 @@ impl ArrayState {
 
     #[inline]
     pub(crate) fn find_stream(&self, id: u64) -> Option<(StreamKey, &Stream)> {
-        let known = |(index, stream): (usize, &'_ Entry)| {
-            stream.as_ref().filter(|stream| stream.id().0 == id).map(|_| StreamKey::at(index))
-        };
-        let key = self.streams.iter().enumerate().find_map(known)?;
+        match self.streams.first() {
+            Some(first) if first.id().0 == id => Some((StreamKey::at(0), first)),
+            _ => self.find_later_stream(id),
+        }
+    }
+
+    #[inline(never)]
+    fn find_later_stream(&self, id: u64) -> Option<(StreamKey, &Stream)> {
+        let is_this = |entry: &Entry| entry.as_deref().is_some_and(|stream| stream.id().0 == id);
+        let key = StreamKey::at(self.streams.iter().position(is_this)?);
         Some((key, self.stream(key)?))
     }
 

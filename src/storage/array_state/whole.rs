@@ -67,18 +67,17 @@ impl ArrayState {
         if !is_ready || self.has_poisoned_device() {
             return false;
         }
-        match self.coherence.common_content(region) {
-            Some(content) if content.is_only_at(self.host_location) => true,
-            Some(Content::Stored(holders)) if !holders.contains(self.host_location) => false,
-            Some(content) => {
-                self.record_stale_part(region, content, self.host_location, site);
-                let extents = memory_order.extents();
-                self.coherence.apply(extents, self.host_location, region, Access::Overwrite);
-                self.coarsen_after_write(memory_order);
-                true
-            }
-            None => false,
+        let (host, extents) = (self.host_location, memory_order.extents());
+        let may_overwrite = |content| match content {
+            Content::Stored(holders) => holders.contains(host),
+            Content::Undefined(_) | Content::Constant { .. } => true,
+        };
+        let before = self.coherence.overwrite_common(extents, host, region, may_overwrite);
+        if let Some(content) = before.filter(|content| !content.is_only_at(host)) {
+            self.record_stale_part(region, content, host, site);
+            self.coarsen_after_write(memory_order);
         }
+        before.is_some()
     }
 
     /// Whether any device of this array fills stale copies with poison bytes.

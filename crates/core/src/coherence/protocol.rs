@@ -112,6 +112,27 @@ impl Coherence {
         self.change(shape, region, |content| content.after(location, access));
     }
 
+    /// Makes `location` the only holder of a region that has only one content, if `is_allowed`
+    /// returns true for it. Returns the content before. Looks for it only once, unlike
+    /// [`common_content`](Self::common_content) and [`apply`](Self::apply).
+    pub fn overwrite_common(
+        &mut self,
+        shape: &[u64],
+        location: Location,
+        region: &Region,
+        is_allowed: impl FnOnce(Content) -> bool,
+    ) -> Option<Content> {
+        let after = |content: &Content| {
+            is_allowed(*content).then(|| content.after(location, Access::Overwrite))
+        };
+        if let Self::Uniform(content) = *self
+            && content.is_only_at(location)
+        {
+            return after(&content).map(|_| content);
+        }
+        self.contents(shape).update_common(region, after)
+    }
+
     /// Applies a fill: the region becomes a constant, with which no memory has been filled yet.
     pub fn write_constant(&mut self, shape: &[u64], region: &Region, value: ConstantId) {
         let constant = Content::Constant { value, filled: LocationSet::empty() };

@@ -168,17 +168,16 @@ impl Region {
     /// remains. Therefore the boxes are as long in memory as possible when the last axis is
     /// contiguous.
     #[inline]
-    pub(super) fn without(&self, part: &Self, mut emit: impl FnMut(&Self)) {
-        let mut rest = *self;
+    pub(super) fn without(mut self, part: &Self, mut emit: impl FnMut(&Self)) {
         for axis in 0..self.axes() {
-            let span = rest.spans[axis];
-            // A `Region` has about 150 bytes. To avoid copies, `rest` itself becomes each emitted
+            let span = self.spans[axis];
+            // A `Region` has about 150 bytes. To avoid copies, `self` itself becomes each emitted
             // box in turn, and gets `part`'s span below.
             span.without(&part.spans[axis], |piece| {
-                rest.spans[axis] = piece;
-                emit(&rest);
+                self.spans[axis] = piece;
+                emit(&self);
             });
-            rest.spans[axis] = part.spans[axis];
+            self.spans[axis] = part.spans[axis];
         }
     }
 
@@ -232,9 +231,6 @@ pub(super) fn hash(spans: &[Span]) -> u64 {
 /// The number of elements of the box with these spans, or `u64::MAX` if it is larger.
 #[inline]
 pub(super) fn elements(spans: &[Span]) -> u64 {
-    if spans.iter().any(Span::is_empty) {
-        return 0;
-    }
     spans.iter().fold(1, |product, span| product.saturating_mul(span.len()))
 }
 
@@ -242,10 +238,9 @@ pub(super) fn elements(spans: &[Span]) -> u64 {
 /// larger.
 #[inline]
 pub(super) fn common_elements(a: &[Span], b: &[Span]) -> u64 {
-    a.iter().zip(b).fold(1, |product: u64, (own, other)| {
-        let common = own.intersection(other).map_or(0, |span| span.len());
-        product.saturating_mul(common)
-    })
+    a.iter()
+        .zip(b)
+        .fold(1, |product: u64, (own, other)| product.saturating_mul(own.common_len(other)))
 }
 
 /// If two boxes with these spans differ on only one axis, and `merge` makes one span of the two

@@ -138,12 +138,12 @@ impl Span {
 
     /// Whether every index of `other` is one of the indices.
     #[must_use]
+    #[inline]
     pub const fn contains_span(&self, other: &Self) -> bool {
-        if other.is_empty() {
-            return true;
+        if self.step == 1 || other.is_empty() {
+            return other.is_empty() || self.start <= other.start && other.end <= self.end;
         }
-        let same_phase =
-            self.step == 1 || other.step.is_multiple_of(self.step) || other.end - other.start == 1;
+        let same_phase = other.step.is_multiple_of(self.step) || other.end - other.start == 1;
         other.end <= self.end && same_phase && self.contains(other.start)
     }
 
@@ -166,6 +166,15 @@ impl Span {
         self.intersection_of_strided(other)
     }
 
+    /// The number of common indices.
+    #[inline]
+    pub(super) fn common_len(&self, other: &Self) -> u64 {
+        if self.step == 1 && other.step == 1 {
+            return self.end.min(other.end).saturating_sub(self.start.max(other.start));
+        }
+        self.intersection_of_strided(other).map_or(0, |common| common.len())
+    }
+
     /// The common indices, if at least one of the steps is not 1.
     fn intersection_of_strided(&self, other: &Self) -> Option<Self> {
         if !self.overlaps(other) {
@@ -173,6 +182,13 @@ impl Span {
         }
         let low = self.start.max(other.start);
         let end = self.end.min(other.end);
+        let (fine, coarse) = if self.step <= other.step { (self, other) } else { (other, self) };
+        if coarse.step.is_multiple_of(fine.step) {
+            // The usual case: all indices of the coarser progression are common ones, or none.
+            let first = coarse.start + (low - coarse.start).next_multiple_of(coarse.step);
+            let is_common = first < end && (first - fine.start).is_multiple_of(fine.step);
+            return is_common.then(|| Self::new(first, end, coarse.step));
+        }
         let (first, step) = self.common_progression(other, low)?;
         (first < end).then(|| Self::new(first, end, step))
     }
@@ -212,6 +228,20 @@ impl Span {
         }
         if part.end < self.end {
             emit(Self { start: part.end, end: self.end, step: 1 });
+        }
+    }
+
+    /// The indices that are not in `part`, which has some of them, if both have steps of one and the
+    /// rest is one span.
+    #[inline]
+    pub(super) fn without_end(&self, part: &Self) -> Option<Self> {
+        if self.step != 1 || part.step != 1 {
+            return None;
+        }
+        match (self.start < part.start, part.end < self.end) {
+            (true, false) => Some(Self { start: self.start, end: part.start, step: 1 }),
+            (false, true) => Some(Self { start: part.end, end: self.end, step: 1 }),
+            _ => None,
         }
     }
 

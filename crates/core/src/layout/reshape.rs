@@ -1,23 +1,24 @@
 //! Strides of a view in another shape, if no element has to move.
 
-use smallvec::SmallVec;
-
 use super::Strided;
 
-/// Strides in elements.
-pub(super) type Strides = SmallVec<[isize; 6]>;
-
 impl Strided<'_> {
-    /// The strides of this view's elements in another shape of as many elements, both in row-major
-    /// order. `None` if no strides reach them. NumPy's `reshape` has the same rule for when it does
-    /// not copy.
-    pub fn reshaped(&self, shape: &[usize]) -> Option<Strides> {
+    /// Sets `strides` to those of this view's elements in another shape of as many elements, both
+    /// in row-major order. Returns whether strides reach them. NumPy's `reshape` has the same rule
+    /// for when it does not copy.
+    #[must_use]
+    pub fn reshape(&self, shape: &[usize], strides: &mut [isize]) -> bool {
         if self.is_empty() {
-            return Some(row_major(shape, 1));
+            set_row_major(strides, shape, 1);
+            return true;
         }
-        let axes = || self.shape.iter().zip(self.strides).filter(|(len, _)| **len != 1);
-        let mut old = axes().map(|(len, stride)| (*len, *stride));
-        let mut strides = Strides::from_elem(0, shape.len());
+        self.reshape_groups(shape, strides).is_some()
+    }
+
+    /// As [`reshape`](Self::reshape), for a view that is not empty.
+    fn reshape_groups(&self, shape: &[usize], strides: &mut [isize]) -> Option<()> {
+        let axes = self.shape.iter().zip(self.strides).filter(|(len, _)| **len != 1);
+        let mut old = axes.map(|(len, stride)| (*len, *stride));
         let mut begin = 0;
         // A group of old axes without gaps becomes a group of new axes of as many elements.
         while let Some((mut len, mut stride)) = old.next() {
@@ -34,43 +35,51 @@ impl Strided<'_> {
                     (len, stride) = (len * next_len, next_stride);
                 }
             }
-            strides[begin..end].copy_from_slice(&row_major(&shape[begin..end], stride));
+            set_row_major(&mut strides[begin..end], &shape[begin..end], stride);
             begin = end;
         }
         // What is left are axes of length 1.
-        let ones = row_major(&shape[begin..], 1);
-        strides[begin..].copy_from_slice(&ones);
-        Some(strides)
+        set_row_major(&mut strides[begin..], &shape[begin..], 1);
+        Some(())
     }
 
-    /// The strides of this view repeated along axes of length 1 and along new first axes, as NumPy
-    /// broadcasts. `None` if the shapes do not fit.
-    pub fn broadcast(&self, shape: &[usize]) -> Option<Strides> {
-        let new = shape.len().checked_sub(self.shape.len())?;
-        let mut strides = Strides::from_elem(0, new);
-        for ((len, stride), wanted) in self.shape.iter().zip(self.strides).zip(&shape[new..]) {
-            strides.push(match *len {
-                len if len == *wanted => *stride,
-                1 => 0,
-                _ => return None,
-            });
-        }
-        Some(strides)
+    /// Sets `strides` to those of this view repeated along axes of length 1 and along new first
+    /// axes, as NumPy broadcasts. Returns whether the shapes fit.
+    #[must_use]
+    #[inline]
+    pub fn broadcast(&self, shape: &[usize], strides: &mut [isize]) -> bool {
+        let Some(new) = shape.len().checked_sub(self.shape.len()) else { return false };
+        let (repeated, strides) = strides.split_at_mut(new);
+        repeated.fill(0);
+        let axes = self.shape.iter().zip(self.strides).zip(&shape[new..]).zip(strides);
+        axes.fold(true, |fits, (((len, stride), wanted), to)| {
+            *to = if len == wanted { *stride } else { 0 };
+            fits && (len == wanted || *len == 1)
+        })
     }
 }
 
-/// The strides of a row-major block whose last axis has stride `last`.
-fn row_major(shape: &[usize], last: isize) -> Strides {
-    let mut strides = Strides::from_elem(last, shape.len());
+/// Sets the strides of a row-major block whose last axis has stride `last`.
+fn set_row_major(strides: &mut [isize], shape: &[usize], last: isize) {
+    strides.fill(last);
     for axis in (1..shape.len()).rev() {
         strides[axis - 1] = strides[axis] * shape[axis].max(1) as isize;
     }
-    strides
 }
 
 #[cfg(test)]
 mod tests {
     use super::Strided;
+
+    fn reshaped(view: &Strided<'_>, shape: &[usize]) -> Option<Vec<isize>> {
+        let mut strides = vec![isize::MIN; shape.len()];
+        view.reshape(shape, &mut strides).then_some(strides)
+    }
+
+    fn broadcast(view: &Strided<'_>, shape: &[usize]) -> Option<Vec<isize>> {
+        let mut strides = vec![isize::MIN; shape.len()];
+        view.broadcast(shape, &mut strides).then_some(strides)
+    }
 
     /// The offsets of all elements in row-major order.
     fn offsets(view: &Strided<'_>) -> Vec<usize> {
@@ -137,7 +146,7 @@ mod tests {
             let view = Strided { shape, strides, offset: 100 };
             let expected = offsets(&view);
             for wanted in shapes(24, 4) {
-                let found = view.reshaped(&wanted);
+                let found = reshaped(&view, &wanted);
                 assert_eq!(
                     found.is_some(),
                     strides_of(&expected, &wanted).is_some(),
@@ -158,20 +167,20 @@ mod tests {
     #[test]
     fn shapes_of_no_or_one_element_are_views() {
         let empty = Strided { shape: &[0, 3], strides: &[3, 1], offset: 0 };
-        assert_eq!(empty.reshaped(&[2, 0]).as_deref(), Some(&[1, 1][..]));
+        assert_eq!(reshaped(&empty, &[2, 0]).as_deref(), Some(&[1, 1][..]));
         let one = Strided { shape: &[1, 1], strides: &[9, 9], offset: 5 };
-        assert_eq!(one.reshaped(&[]).as_deref(), Some(&[][..]));
-        assert_eq!(one.reshaped(&[1, 1, 1]).as_deref(), Some(&[1, 1, 1][..]));
+        assert_eq!(reshaped(&one, &[]).as_deref(), Some(&[][..]));
+        assert_eq!(reshaped(&one, &[1, 1, 1]).as_deref(), Some(&[1, 1, 1][..]));
     }
 
     #[test]
     fn broadcasting_repeats_axes_of_length_1_and_new_ones() {
         let row = Strided { shape: &[1, 3], strides: &[3, 1], offset: 0 };
-        assert_eq!(row.broadcast(&[2, 4, 3]).as_deref(), Some(&[0, 0, 1][..]));
-        assert_eq!(row.broadcast(&[1, 3]).as_deref(), Some(&[3, 1][..]));
-        assert_eq!(row.broadcast(&[3]), None);
-        assert_eq!(row.broadcast(&[4, 1]), None);
+        assert_eq!(broadcast(&row, &[2, 4, 3]).as_deref(), Some(&[0, 0, 1][..]));
+        assert_eq!(broadcast(&row, &[1, 3]).as_deref(), Some(&[3, 1][..]));
+        assert_eq!(broadcast(&row, &[3]), None);
+        assert_eq!(broadcast(&row, &[4, 1]), None);
         let number = Strided { shape: &[], strides: &[], offset: 0 };
-        assert_eq!(number.broadcast(&[2, 2]).as_deref(), Some(&[0, 0][..]));
+        assert_eq!(broadcast(&number, &[2, 2]).as_deref(), Some(&[0, 0][..]));
     }
 }

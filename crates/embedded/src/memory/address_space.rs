@@ -156,11 +156,6 @@ impl LocatedMemory {
         }
     }
 
-    /// Other code learns the address.
-    pub(crate) fn expose(&self) {
-        self.block.expose();
-    }
-
     /// Valid for reads and writes while `self` lives.
     pub(crate) fn bounded(&self) -> BoundedMemory {
         // The offset is in range: `locate` compared it with the block's length, which fits `usize`.
@@ -175,9 +170,27 @@ pub(crate) struct LockedAddresses<'a>(BackendGuard<'a, AddressSpaceState>);
 impl LockedAddresses<'_> {
     /// The block that contains `address`, if there is one.
     pub(crate) fn locate(&self, address: Address) -> Option<LocatedMemory> {
+        let (allocation, offset_bytes) = self.find(address)?;
+        Some(allocation.located(offset_bytes))
+    }
+
+    /// The allocation that contains `address`, if there is one, and the offset in it.
+    fn find(&self, address: Address) -> Option<(&Allocation, u64)> {
         let (start, allocation) = self.0.live.range(..=address.0).next_back()?;
         let offset_bytes = address.0 - start;
-        (offset_bytes <= allocation.block.len_bytes()).then(|| allocation.located(offset_bytes))
+        (offset_bytes <= allocation.block.len_bytes()).then_some((allocation, offset_bytes))
+    }
+
+    /// Whether the memory at an address may hold bytes of an array that was freed.
+    pub(crate) fn may_have_leftovers(&self, address: Address) -> bool {
+        self.find(address).is_some_and(|(allocation, _)| allocation.block.leftovers().may_exist())
+    }
+
+    /// A pointer to the memory at an address, for other code, which may access it from now on.
+    pub(crate) fn expose(&self, address: Address) -> Option<*mut u8> {
+        let (allocation, offset_bytes) = self.find(address)?;
+        allocation.block.expose();
+        Some(allocation.block.start().wrapping_add(offset_bytes as usize))
     }
 
     /// The address of the first page without memory of these bytes of the memory at `address`.

@@ -82,16 +82,11 @@ impl Bounds {
         (0..axes.min(AXES_MAX))
             .all(|axis| self.low[axis] < other.low[axis] && other.high[axis] < self.high[axis])
     }
-
-    /// The margin: the sum of the extents along the first `axes` axes, by which bounds are
-    /// compared. Unlike the volume, it cannot overflow.
-    pub(super) fn margin(&self, axes: usize) -> u64 {
-        (0..axes).map(|axis| u64::from(self.high[axis].saturating_sub(self.low[axis]))).sum()
-    }
 }
 
 /// Sorts the entries along an axis, and returns how many of them to put into the first half, so
-/// that the sum of the margins of the two halves is smallest. Of splits with equal sums the last is
+/// that the sum of the margins of the two halves is smallest: the sums of their extents along all
+/// axes, which unlike volumes cannot overflow. Of splits with equal sums the last is
 /// used, so that boxes inserted in order leave well-filled nodes.
 pub(super) fn best_split(entries: &mut [(u32, Bounds); FANOUT + 1], axes: usize) -> usize {
     let mut best = (u64::MAX, 0, FILL_MIN);
@@ -106,25 +101,34 @@ pub(super) fn best_split(entries: &mut [(u32, Bounds); FANOUT + 1], axes: usize)
             }
         }
     }
-    sort_along(entries, best.1);
+    if best.1 + 1 < axes {
+        sort_along(entries, best.1);
+    }
     best.2
 }
 
 /// Sorts by the first index on this axis, then by the last.
 fn sort_along(entries: &mut [(u32, Bounds); FANOUT + 1], axis: usize) {
-    entries.sort_unstable_by_key(|(_, bounds)| (bounds.low[axis], bounds.high[axis]));
+    entries.sort_unstable_by_key(|(_, bounds)| {
+        u64::from(bounds.low[axis]) << u32::BITS | u64::from(bounds.high[axis])
+    });
 }
 
 /// The sum of the margins of the two halves, for each number of entries in the first half.
 fn split_margins(entries: &[(u32, Bounds); FANOUT + 1], axes: usize) -> [u64; FANOUT + 1] {
     let mut margins = [0_u64; FANOUT + 1];
-    let (mut first, mut second) = (Bounds::EMPTY, Bounds::EMPTY);
-    for split in 1..=FANOUT {
-        first = first.union(&entries[split - 1].1);
-        margins[split] += first.margin(axes);
-        let from = FANOUT + 1 - split;
-        second = second.union(&entries[from].1);
-        margins[from] += second.margin(axes);
+    for axis in 0..axes.min(AXES_MAX) {
+        let [mut first, mut second] = [(COORDINATE_MAX, 0); 2];
+        let widened = |(low, high): (u32, u32), (_, bounds): &(u32, Bounds)| {
+            (low.min(bounds.low[axis]), high.max(bounds.high[axis]))
+        };
+        for split in 1..=FANOUT {
+            first = widened(first, &entries[split - 1]);
+            margins[split] += u64::from(first.1 - first.0);
+            let from = FANOUT + 1 - split;
+            second = widened(second, &entries[from]);
+            margins[from] += u64::from(second.1 - second.0);
+        }
     }
     margins
 }

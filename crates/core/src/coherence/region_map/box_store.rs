@@ -176,12 +176,18 @@ impl<V: Clone + PartialEq> BoxStore<V> {
         region: &Region,
         mut is_wanted: impl FnMut(&V) -> bool,
     ) -> Option<u32> {
-        let mut is_equal = |slot: u32| {
-            self.spans(slot) == region.spans() && self.value(slot).is_some_and(&mut is_wanted)
+        let mut is_equal = |spans: &[Span], slot| {
+            spans == region.spans() && self.value(slot).is_some_and(&mut is_wanted)
         };
         match &self.index {
-            None => self.slots().find(|slot| is_equal(*slot)),
-            Some(index) => index.exact.as_ref()?.find(region.spans(), is_equal),
+            None => {
+                let mut boxes = self.spans.chunks_exact(self.axes).zip(0..);
+                boxes.find(|(spans, slot)| is_equal(spans, *slot)).map(|(_, slot)| slot)
+            }
+            Some(index) => {
+                let exact = index.exact.as_ref()?;
+                exact.find(region.spans(), |slot| is_equal(self.spans(slot), slot))
+            }
         }
     }
 
@@ -228,13 +234,25 @@ impl<V: Clone + PartialEq> BoxStore<V> {
         region: &Region,
         mut found: impl FnMut(u32, &V, u64) -> bool,
     ) -> (bool, u64) {
+        self.any_slot_near(region, region, |slot, value, common| {
+            common > 0 && found(slot, value, common)
+        })
+    }
+
+    /// As [`any_slot`](Self::any_slot), for all boxes whose bounds overlap `near`, which contains
+    /// `region`: also for those that have no elements in `region`.
+    #[inline]
+    pub(super) fn any_slot_near(
+        &self,
+        near: &Region,
+        region: &Region,
+        mut found: impl FnMut(u32, &V, u64) -> bool,
+    ) -> (bool, u64) {
         let len = region.len();
         let (mut is_found, mut covered) = (false, 0_u64);
-        let _ = self.search(region.spans(), &mut |slot| {
+        let _ = self.search(near.spans(), &mut |slot| {
             let common = region::common_elements(region.spans(), self.spans(slot));
-            let Some(value) = self.value(slot).filter(|_| common > 0) else {
-                return ControlFlow::Continue(());
-            };
+            let Some(value) = self.value(slot) else { return ControlFlow::Continue(()) };
             covered = covered.saturating_add(common);
             is_found = found(slot, value, common);
             if is_found || covered == len && len != u64::MAX {
@@ -249,6 +267,12 @@ impl<V: Clone + PartialEq> BoxStore<V> {
     /// Whether the box in `slot` contains all of `region`, which is not empty.
     fn contains(&self, slot: u32, region: &Region) -> bool {
         self.spans(slot).iter().zip(region.spans()).all(|(own, other)| own.contains_span(other))
+    }
+
+    /// Whether all of the box in `slot` is in `region`.
+    #[must_use]
+    pub(super) fn lies_in(&self, slot: u32, region: &Region) -> bool {
+        region.spans().iter().zip(self.spans(slot)).all(|(outer, own)| outer.contains_span(own))
     }
 
     /// The box that contains this element.
@@ -341,6 +365,19 @@ impl<V: Clone + PartialEq> BoxStore<V> {
     pub(super) fn reshape(&mut self, slot: u32, region: &Region) {
         self.clear_spans(slot);
         self.set_spans(slot, region);
+    }
+
+    /// As [`reshape`](Self::reshape), along one axis.
+    pub(super) fn reshape_axis(&mut self, slot: u32, axis: usize, span: Span) {
+        if self.index.is_some() {
+            return self.reshape(slot, &self.region(slot).with_span(axis, span));
+        }
+        let from = slot as usize * self.axes;
+        let own = &mut self.spans[from..from + self.axes];
+        let before = region::elements(own);
+        own[axis] = span;
+        self.elements = self.elements.saturating_sub(before) + region::elements(own);
+        self.changes += 1;
     }
 
     /// Changes the value of a box.

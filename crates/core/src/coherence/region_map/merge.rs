@@ -15,6 +15,14 @@ const FEW_ELEMENTS_MAX: u64 = 16;
 /// inside one another, so that searches find many that do not have the element.
 const STEP_MAX: u64 = 8;
 
+/// What is next to a changed box.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Surroundings {
+    /// No other box touches it.
+    Empty,
+    Unknown,
+}
+
 /// One index per axis.
 type Point = SmallVec<[u64; AXES_MAX]>;
 
@@ -22,10 +30,10 @@ impl<V: Clone + PartialEq> BoxStore<V> {
     /// Merges the boxes in these slots with the boxes changed before them and with their
     /// neighbours, until no two can be merged. A merge can free slots; free slots in the list are
     /// ignored.
-    pub(super) fn merge_all(&mut self, slots: &[u32]) {
+    pub(super) fn merge_all(&mut self, slots: &[u32], surroundings: Surroundings) {
         for slot in slots {
-            self.merge_with_recent(*slot);
-            if self.count() > 1 {
+            let is_merged = self.merge_with_recent(*slot);
+            if self.count() > 1 && (is_merged || surroundings == Surroundings::Unknown) {
                 self.merge_with_neighbours(*slot);
             }
         }
@@ -41,11 +49,11 @@ impl<V: Clone + PartialEq> BoxStore<V> {
 
     /// Merges the box in `slot` with the box changed before it, or with the last two if the three
     /// lie at equal distances. So the writes of every second element become one box with a step,
-    /// although no two of these elements may be joined.
-    fn merge_with_recent(&mut self, slot: u32) {
+    /// although no two of these elements may be joined. Returns whether it merged any.
+    fn merge_with_recent(&mut self, slot: u32) -> bool {
         let [last, before] = self.recent;
         if last == slot || self.value(slot).is_none() {
-            return;
+            return false;
         }
         if let Some(union) = self.union(slot, last, Span::union_without_gap) {
             let _ = self.remove(last);
@@ -57,7 +65,9 @@ impl<V: Clone + PartialEq> BoxStore<V> {
             self.recent = [slot, NO_SLOT];
         } else {
             self.recent = [slot, last];
+            return false;
         }
+        true
     }
 
     /// The union of two boxes, if they have the same value and `merge` joins them.
@@ -93,29 +103,17 @@ impl<V: Clone + PartialEq> BoxStore<V> {
         let union = |other: u32| Some((other, self.union(slot, other, Span::union_without_gap)?));
         if !self.is_indexed() {
             self.slots().find_map(union)
-        } else if self.has_few_neighbours(slot) {
-            self.find_around(slot, union)
+        } else if let Some(around) = around(self.spans(slot)) {
+            self.find_in(&around, union)
         } else {
             self.adjacent(slot).find_map(union)
         }
     }
 
-    /// Whether the box in `slot` is so small that at most a few boxes touch it.
-    fn has_few_neighbours(&self, slot: u32) -> bool {
-        let spans = self.spans(slot);
-        spans.iter().all(|span| span.step() == 1) && elements(spans) <= FEW_ELEMENTS_MAX
-    }
-
-    /// The first result of `f` for a box that touches the box in `slot`, which has steps of one:
-    /// makes one search instead of one for each side.
-    fn find_around<T>(&self, slot: u32, f: impl Fn(u32) -> Option<T>) -> Option<T> {
-        let mut around = [Span::EMPTY; AXES_MAX];
-        let spans = self.spans(slot);
-        for (around, span) in around.iter_mut().zip(spans) {
-            *around = Span::new(span.start().saturating_sub(1), span.end().saturating_add(1), 1);
-        }
+    /// The first result of `f` for a box whose bounds overlap `region`.
+    fn find_in<T>(&self, region: &Region, f: impl Fn(u32) -> Option<T>) -> Option<T> {
         let mut found = None;
-        let _ = self.search(&around[..spans.len()], &mut |other| {
+        let _ = self.search(region.spans(), &mut |other| {
             found = f(other);
             if found.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
@@ -141,6 +139,19 @@ impl<V: Clone + PartialEq> BoxStore<V> {
             self.find(&point)
         })
     }
+}
+
+/// What all boxes overlap that touch the box with these spans, if it is so small that they are few:
+/// one search of it replaces one for each side.
+pub(super) fn around(spans: &[Span]) -> Option<Region> {
+    let is_small = spans.iter().all(|span| span.step() == 1) && elements(spans) <= FEW_ELEMENTS_MAX;
+    is_small.then(|| {
+        let mut around = [Span::EMPTY; AXES_MAX];
+        for (around, span) in around.iter_mut().zip(spans) {
+            *around = Span::new(span.start().saturating_sub(1), span.end().saturating_add(1), 1);
+        }
+        Region::of_spans(spans.len(), around)
+    })
 }
 
 /// Any span that can be merged with this one contains one of these indices: one step before the

@@ -180,14 +180,12 @@ impl RTree {
                 margins[child] += margin;
             }
         }
-        let mut best = 0;
-        for child in 1..self.len(node) {
-            let is_tie = growths[child] == growths[best] && margins[child] < margins[best];
-            if growths[child] < growths[best] || is_tie {
-                best = child;
-            }
-        }
-        best
+        // Neither is negative, so the bits are ordered as the numbers are.
+        let cost = |child: &usize| {
+            let (growth, margin) = (growths[*child].to_bits(), margins[*child].to_bits());
+            u64::from(growth) << u32::BITS | u64::from(margin)
+        };
+        (0..self.len(node).min(FANOUT)).min_by_key(cost).unwrap_or(0)
     }
 
     /// Adds a child to a node whose stored bounds already contain the child's bounds. Splits the
@@ -353,8 +351,10 @@ impl RTree {
     /// Removes all children.
     fn clear(&mut self, node: u32) {
         self.nodes[node as usize].len = 0;
-        for at in 0..FANOUT {
-            self.set_entry(node, at, &Bounds::EMPTY);
+        let from = self.row(node);
+        for (axis, pair) in self.rows[from..from + 2 * self.axes].chunks_exact_mut(2).enumerate() {
+            pair[0] = [Bounds::EMPTY.low[axis]; FANOUT];
+            pair[1] = [Bounds::EMPTY.high[axis]; FANOUT];
         }
     }
 

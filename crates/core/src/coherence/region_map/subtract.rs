@@ -4,6 +4,7 @@ use smallvec::SmallVec;
 
 use super::box_store::BoxStore;
 use crate::coherence::region::Region;
+use crate::coherence::span::Span;
 
 /// Slots of boxes that an operation found or changed. A short list takes no heap memory.
 pub(super) type Slots = SmallVec<[u32; 16]>;
@@ -47,25 +48,41 @@ impl<V: Clone + PartialEq> BoxStore<V> {
             && pairs.all(|(own, other)| own.intersection(other).is_some())
     }
 
-    /// Removes `part` from the box in `slot`, which contains it. The slot keeps one of the
-    /// remaining pieces, or becomes free if nothing remains. Adds the slots of all pieces to
-    /// `changed`.
-    pub(super) fn subtract(&mut self, slot: u32, part: &Region, changed: &mut Slots) {
-        if self.spans(slot) == part.spans() {
-            let _ = self.remove(slot);
-            return;
-        }
-        let mut pieces: SmallVec<[Region; 8]> = SmallVec::new();
-        self.region(slot).without(part, |piece| pieces.push(*piece));
-        let Some((first, rest)) = pieces.split_first() else {
+    /// Removes the elements of `region` from the box in `slot`, which has some of them. The slot
+    /// keeps one of the remaining pieces, or becomes free if nothing remains. Adds the slots of all
+    /// pieces to `changed`.
+    pub(super) fn subtract(&mut self, slot: u32, region: &Region, changed: &mut Slots) {
+        let own = self.spans(slot);
+        let is_cut = |(own, other): (&Span, &Span)| !other.contains_span(own);
+        let mut cuts = own.iter().zip(region.spans()).map(is_cut);
+        let Some(axis) = cuts.position(|is_cut| is_cut) else {
             let _ = self.remove(slot);
             return;
         };
-        self.reshape(slot, first);
-        changed.push(slot);
-        for piece in rest {
-            let Some(value) = self.value(slot).cloned() else { return };
-            changed.push(self.insert(piece, value));
+        // Usually an end of the box along one axis is cut off.
+        if !cuts.any(|is_cut| is_cut)
+            && let Some(rest) = own[axis].without_end(&region.spans()[axis])
+        {
+            self.reshape_axis(slot, axis, rest);
+            return changed.push(slot);
         }
+        self.subtract_middle(slot, region, changed);
+    }
+
+    /// As [`subtract`](Self::subtract), if several pieces may remain.
+    fn subtract_middle(&mut self, slot: u32, region: &Region, changed: &mut Slots) {
+        let whole = self.region(slot);
+        let Some(common) = region.intersection(&whole) else { return };
+        let mut is_kept = false;
+        whole.without(&common, |piece| {
+            let piece_slot = if std::mem::replace(&mut is_kept, true) {
+                let Some(value) = self.value(slot).cloned() else { return };
+                self.insert(piece, value)
+            } else {
+                self.reshape(slot, piece);
+                slot
+            };
+            changed.push(piece_slot);
+        });
     }
 }

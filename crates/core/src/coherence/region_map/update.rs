@@ -5,27 +5,28 @@
 //! it changes the background. If the region gets a single value, it stores one box. Otherwise it
 //! changes box by box.
 
-use std::ops::ControlFlow;
-
 use smallvec::SmallVec;
 
 use super::box_store::BoxStore;
+use super::merge::{Surroundings, around};
 use super::subtract::Slots;
 use super::{RegionMap, covers};
 use crate::coherence::region::Region;
 
-/// The part of a box that lies in the region, and its new value.
+/// The new value of the part of a box that lies in the region. The part itself is cut when it is
+/// needed: a region has more than 150 bytes.
 struct BoxChange<V> {
     slot: u32,
-    part: Region,
     value: V,
 }
 
 /// The changes to all boxes that overlap the region. A short list takes no heap memory.
 struct BoxChanges<V> {
-    list: SmallVec<[BoxChange<V>; 6]>,
-    /// The number of elements in all parts, or `u64::MAX` if it is larger.
+    list: SmallVec<[BoxChange<V>; 8]>,
+    /// The number of elements of the region in these boxes, or `u64::MAX` if it is larger.
     elements: u64,
+    /// What else is next to the region.
+    surroundings: Surroundings,
 }
 
 impl<V: Clone + PartialEq, const MERGES: bool> RegionMap<V, MERGES> {
@@ -41,6 +42,20 @@ impl<V: Clone + PartialEq, const MERGES: bool> RegionMap<V, MERGES> {
         self.apply(clip, &changes, gap);
     }
 
+    /// Replaces the value of a region that has only one by the result of `f` for it, unless that is
+    /// `None`. Returns the value that was replaced.
+    pub fn update_common(&mut self, region: &Region, f: impl FnOnce(&V) -> Option<V>) -> Option<V> {
+        let mut room = None;
+        let clip = self.clip(region, &mut room)?;
+        let mut changes = self.box_changes(clip, &mut V::clone);
+        let has_gap = !covers(changes.elements, clip);
+        let old = common_value(&changes, has_gap.then_some(&self.background))?;
+        let new = f(&old)?;
+        changes.list.iter_mut().for_each(|change| change.value = new.clone());
+        self.apply(clip, &changes, has_gap.then_some(new));
+        Some(old)
+    }
+
     /// Replaces the value of one box of a map that merges none.
     fn update_box(&mut self, slot: u32, f: impl FnOnce(&V) -> V) {
         let Some(boxes) = &mut self.exceptions else { return };
@@ -54,15 +69,24 @@ impl<V: Clone + PartialEq, const MERGES: bool> RegionMap<V, MERGES> {
 
     /// The changes to the boxes that overlap `clip`.
     fn box_changes(&self, clip: &Region, f: &mut impl FnMut(&V) -> V) -> BoxChanges<V> {
-        let mut changes = BoxChanges { list: SmallVec::new(), elements: 0 };
-        if let Some(boxes) = self.boxes() {
-            let _ = boxes.overlapping(clip, |slot, part, value| {
-                changes.elements = changes.elements.saturating_add(part.len());
-                changes.list.push(BoxChange { slot, part: *part, value: f(value) });
-                ControlFlow::Continue(())
-            });
-        }
-        changes
+        let mut list = SmallVec::new();
+        let Some(boxes) = self.boxes() else {
+            return BoxChanges { list, elements: 0, surroundings: Surroundings::Empty };
+        };
+        // A merge would search around a small box again.
+        let around = if MERGES && boxes.is_indexed() { around(clip.spans()) } else { None };
+        let mut has_others = around.is_none();
+        let near = around.as_ref().unwrap_or(clip);
+        let (_, elements) = boxes.any_slot_near(near, clip, |slot, value, common| {
+            if common > 0 {
+                list.push(BoxChange { slot, value: f(value) });
+            }
+            has_others |= common == 0;
+            false
+        });
+        let is_empty = list.is_empty() && !has_others;
+        let surroundings = if is_empty { Surroundings::Empty } else { Surroundings::Unknown };
+        BoxChanges { list, elements, surroundings }
     }
 
     /// Applies the changes. Sets the elements of `clip` that no box covers to `gap`, which is
@@ -74,7 +98,7 @@ impl<V: Clone + PartialEq, const MERGES: bool> RegionMap<V, MERGES> {
         }
         match gap {
             Some(value) if gap_changes && self.holds_background(clip, changes.elements) => {
-                self.change_background(changes, value);
+                self.change_background(clip, changes, value);
             }
             gap => match common_value(changes, gap.as_ref()) {
                 Some(value) => self.set_region(clip, changes, value),
@@ -96,16 +120,16 @@ impl<V: Clone + PartialEq, const MERGES: bool> RegionMap<V, MERGES> {
     }
 
     /// Applies the changes to boxes, and changes the value of the whole background.
-    fn change_background(&mut self, changes: &BoxChanges<V>, value: V) {
+    fn change_background(&mut self, clip: &Region, changes: &BoxChanges<V>, value: V) {
         self.background = value;
         let mut changed = Slots::new();
         if !self.clear_equal(changes, &self.background.clone()) {
-            self.change_boxes(changes, &mut changed);
+            self.change_boxes(clip, changes, &mut changed);
             if let Some(boxes) = &mut self.exceptions {
                 boxes.remove_equal(&self.background);
             }
         }
-        self.compact(&changed);
+        self.compact(&changed, Surroundings::Unknown);
     }
 
     /// Removes all boxes in one step, if the changes give every element of every box this value.
@@ -129,17 +153,17 @@ impl<V: Clone + PartialEq, const MERGES: bool> RegionMap<V, MERGES> {
             [only] if !becomes_background && boxes.spans(only.slot) == clip.spans() => {
                 boxes.set_value(only.slot, value);
                 changed.push(only.slot);
-                return self.compact(&changed);
+                return self.compact(&changed, Surroundings::Unknown);
             }
-            list if !is_cleared => list
-                .iter()
-                .for_each(|change| boxes.subtract(change.slot, &change.part, &mut changed)),
+            list if !is_cleared => {
+                list.iter().for_each(|change| boxes.subtract(change.slot, clip, &mut changed));
+            }
             _ => {}
         }
         if !becomes_background {
             changed.push(boxes.insert(clip, value));
         }
-        self.compact(&changed);
+        self.compact(&changed, changes.surroundings);
     }
 
     /// Applies the changes to boxes. If `gap` is a value, inserts boxes with this value into the
@@ -150,12 +174,12 @@ impl<V: Clone + PartialEq, const MERGES: bool> RegionMap<V, MERGES> {
             self.gaps(clip, changes, |part| gaps.push(*part));
         }
         let mut changed = Slots::new();
-        self.change_boxes(changes, &mut changed);
+        self.change_boxes(clip, changes, &mut changed);
         if let Some(value) = gap {
             let boxes = self.store();
             changed.extend(gaps.iter().map(|part| boxes.insert(part, value.clone())));
         }
-        self.compact(&changed);
+        self.compact(&changed, Surroundings::Unknown);
     }
 
     /// Calls `emit` with the parts of `clip` that no box covers. `changes` lists the boxes there.
@@ -172,29 +196,31 @@ impl<V: Clone + PartialEq, const MERGES: bool> RegionMap<V, MERGES> {
     /// Applies the changes to boxes one by one: a box that lies within the region gets its new
     /// value, and a box that lies partly within it is cut. Adds the slots of all boxes that may
     /// have new neighbours to `changed`.
-    fn change_boxes(&mut self, changes: &BoxChanges<V>, changed: &mut Slots) {
+    fn change_boxes(&mut self, clip: &Region, changes: &BoxChanges<V>, changed: &mut Slots) {
         let Some(boxes) = &mut self.exceptions else { return };
-        for BoxChange { slot, part, value } in &changes.list {
+        for BoxChange { slot, value } in &changes.list {
             if boxes.value(*slot) == Some(value) {
                 continue;
             }
-            if *value != self.background && boxes.spans(*slot) == part.spans() {
+            if *value != self.background && boxes.lies_in(*slot, clip) {
                 boxes.set_value(*slot, value.clone());
                 changed.push(*slot);
                 continue;
             }
-            boxes.subtract(*slot, part, changed);
-            if *value != self.background {
-                changed.push(boxes.insert(part, value.clone()));
+            let part = clip.intersection_spans(boxes.spans(*slot));
+            boxes.subtract(*slot, clip, changed);
+            if let Some(part) = part.filter(|_| *value != self.background) {
+                changed.push(boxes.insert(&part, value.clone()));
             }
         }
     }
 
-    /// After a change: merges the changed boxes with their neighbours, and frees unused memory.
-    fn compact(&mut self, changed: &[u32]) {
+    /// After a change: merges the changed boxes with their neighbours, if they have any, and frees
+    /// unused memory.
+    fn compact(&mut self, changed: &[u32], surroundings: Surroundings) {
         if let Some(boxes) = &mut self.exceptions {
             if MERGES {
-                boxes.merge_all(changed);
+                boxes.merge_all(changed, surroundings);
             }
             boxes.shrink();
         }

@@ -1,6 +1,6 @@
 //! Compares maps with one value per cell.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
@@ -53,6 +53,20 @@ impl Pair {
         }
     }
 
+    /// Replaces the value of a copy's region, where all of it has one value, and that is even.
+    fn check_common(&self, region: &Region, value: u32) {
+        let mut copy = Self { map: self.map.clone(), naive: self.naive.clone() };
+        let values = cells(region).into_iter().filter_map(|cell| self.naive.get(&cell).copied());
+        let values: BTreeSet<u32> = values.collect();
+        let common = values.first().filter(|common| values.len() == 1 && *common % 2 == 0);
+        let replaced = copy.map.update_common(region, |old| old.is_multiple_of(2).then_some(value));
+        assert_eq!(replaced, common.copied());
+        if replaced.is_some() {
+            copy.update_naive(region, |_| value);
+        }
+        copy.check_all();
+    }
+
     fn check_all(&self) {
         self.map.assert_sound();
         self.check(&Region::whole(self.map.shape()));
@@ -77,6 +91,8 @@ fn run(shape: &[u64], steps: &[Step]) {
         pair.update(region, |old| if *replaces { *value } else { (old + value) % 5 });
         pair.check_all();
         pair.check(&steps[0].0);
+        pair.check_common(region, value + 1);
+        pair.check_common(&steps[0].0, 3);
     }
 }
 
