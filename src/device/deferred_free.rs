@@ -38,16 +38,17 @@ impl Device {
         stream.is_some_and(|stream| stream.raw().free(deferred_free.address).is_ok())
     }
 
-    /// Frees the memory of pages after these uses, and returns where. `None` if the backend
-    /// refuses: then nothing is freed.
+    /// Frees the memory of runs of pages after these uses. Returns where, and the number of runs:
+    /// those before the first one that the backend refuses. `None` if it frees none.
     pub(crate) fn decommit_after(
         &self,
-        pages: &PageRange,
+        runs: &[PageRange],
         uses: &[(Stream, UseEnd)],
-    ) -> Option<(Stream, Position)> {
+    ) -> Option<(Stream, Position, usize)> {
         let stream = self.stream_after(uses)?;
-        let position = stream.raw().decommit(pages).ok()?;
-        Some((stream, position))
+        let freed = runs.iter().map_while(|pages| stream.raw().decommit(pages).ok());
+        let (last, position) = freed.enumerate().last()?;
+        Some((stream, position, last + 1))
     }
 
     /// A stream that now waits for all these uses; `None` if the backend refuses.

@@ -76,6 +76,12 @@ impl Device {
         *self.0.memory_limit.lock()
     }
 
+    /// The most bytes that arrays can have, if the program has limited them: the limit, and the
+    /// memory of an emulated device.
+    pub(crate) fn bytes_max(&self) -> Option<u64> {
+        [self.memory_limit(), self.properties().emulated_bytes].into_iter().flatten().min()
+    }
+
     /// Sets the limit on what allocations may take from now on, and returns the one before.
     pub(crate) fn replace_memory_limit(&self, len_bytes: Option<u64>) -> Option<u64> {
         let mut limit = self.0.memory_limit.lock();

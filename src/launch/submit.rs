@@ -208,7 +208,15 @@ fn queue<const IS_OBSERVED: bool>(launch: &Launch<'_>, stream: &Stream) -> Resul
         launched: &mut launched,
         depends: &mut depends,
     };
-    acquire(launch, stream, prepared)?;
+    if let Err(error) = acquire(launch, stream, prepared) {
+        let prepared = Prepared {
+            words: &mut words,
+            packed_arrays: &mut packed_arrays,
+            launched: &mut launched,
+            depends: &mut depends,
+        };
+        acquire_again(launch, stream, prepared, error)?;
+    }
     let mut call = LaunchCall {
         code: launch.code,
         grid: launch.grid,
@@ -317,13 +325,42 @@ fn acquire_unready<'a>(
     // A device array is never ready on another device.
     launch.check_home(array, stream)?;
     launch.check_numbers(array)?;
-    let (storage, device) = (array.storage, stream.device_ref());
+    let (storage, selection, device) = (array.storage, array.selection(), stream.device_ref());
     if device.has_been_full() {
-        let arrays = launch.bound_arrays().map(|array| array.storage);
-        transfer::use_copies(storage, arrays, device);
+        let arrays = launch.bound_arrays().map(|array| (array.storage, array.selection()));
+        transfer::use_copies(storage, &selection, arrays, device);
     }
     let call = || (&**launch.title, launch.site);
-    launched.acquire(storage, array.selection(), stream, array.access, depends, call)
+    launched.acquire(storage, selection, stream, array.access, depends, call)
+}
+
+/// Acquires the arrays again if there was too little memory because the launch itself kept whole
+/// copies of which it uses parts. First gives memory to its arrays that have none, while none of
+/// them is pinned: such copies give way, and their parts then get memory by pages.
+#[cold]
+#[inline(never)]
+fn acquire_again<'a>(
+    launch: &'a Launch<'_>,
+    stream: &Stream,
+    prepared: Prepared<'_, 'a>,
+    error: Error,
+) -> Result<()> {
+    *prepared.launched = LaunchedArrays::default();
+    let coherent = || launch.bound_arrays().filter(|array| array.home.is_none());
+    let selections: SmallVec<[Selection; 4]> = coherent().map(BoundArray::selection).collect();
+    let requests = || {
+        let arrays = coherent().zip(&selections);
+        arrays.map(|(array, selection)| launch.request(array, selection, Cause::Launch))
+    };
+    let keeps_too_much = |request: Request<'_>| request.keeps_too_much(stream.device_ref());
+    if !matches!(error, Error::OutOfMemory { .. }) || !requests().any(keeps_too_much) {
+        return Err(error);
+    }
+    requests().try_for_each(|request| transfer::allocate(&request, stream))?;
+    prepared.words.clear();
+    prepared.packed_arrays.clear();
+    prepared.depends.clear();
+    acquire(launch, stream, prepared)
 }
 
 /// Marks the arrays as used at `position`. Records one event for all of them if other streams may

@@ -39,8 +39,8 @@ mod atomics {
 #[cfg(test)]
 pub(crate) use array_state::failures::undisturbed;
 pub(crate) use array_state::{
-    ArrayState, Claim, DeviceCopy, MemoryClaim, OpenRead, Reservation, StaleOrigin, UseKind,
-    pages_of, wait_for_claim,
+    ArrayState, Claim, DeviceCopy, MemoryClaim, OpenRead, PageRuns, Reservation, StaleOrigin,
+    UseKind, pages_of, wait_for_claim,
 };
 pub(crate) use forget_failures::forget_failures;
 use host::ALIGNMENT_MAX_BYTES;

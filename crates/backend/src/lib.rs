@@ -146,6 +146,8 @@ pub struct DeviceProperties {
     /// The unit in which memory is committed to reserved addresses ([`Backend::reserve`]), in
     /// bytes; `None` if the device has no such memory.
     pub page_bytes: Option<u64>,
+    /// The bytes that the device was made with, if it is emulated with a size.
+    pub emulated_bytes: Option<u64>,
     /// Whether arrays use host memory in its place on the device ([`Backend::share`]).
     pub reaches_host_memory: bool,
     /// Whether a copy may be cheaper if it also reads what lies between its parts

@@ -77,6 +77,7 @@ impl Backend for GpuDevice {
             chunk_bytes_max: settings.chunk_bytes_max,
             chunks_in_flight_max: settings.chunks_in_flight_max,
             page_bytes: self.core().memory().page_bytes(),
+            emulated_bytes: None,
             reaches_host_memory: self.core().reaches_host_memory(),
             reads_between_parts: true,
             runs_by_itself: true,

@@ -29,7 +29,7 @@ use self::cold_state::ColdState;
 pub(crate) use self::cold_state::OpenRead;
 use self::expected_waits::ExpectedWaits;
 pub(crate) use self::expected_waits::UseKind;
-pub(crate) use self::reservation::{Reservation, pages_of};
+pub(crate) use self::reservation::{PageRuns, Reservation, pages_of};
 pub(crate) use self::stale_log::StaleOrigin;
 use self::stream_table::StreamTable;
 use self::whole_copies::{ArrayCopies, WholeCopies};

@@ -3,14 +3,32 @@
 //! call that overwrites has to look at the pages.
 
 use std::ops::Range;
+use std::slice;
 
-use super::{ArrayState, DeviceCopy, Reservation};
+use smallvec::{SmallVec, smallvec};
+
+use super::{ArrayState, DeviceCopy, PageRuns, Reservation};
 use resident_backend::Address;
 use resident_backend::call_site::CallSite;
 use resident_core::Access;
 use resident_core::coherence::{Location, LossId, Region};
 use resident_core::layout::{MemoryOrder, Selection};
 use resident_core::ordering::{Mark, UseEnd};
+
+/// Pages of which either something uses all or nothing uses any, and those that come after them.
+#[derive(Default)]
+pub(crate) struct FirstPages {
+    pub(crate) pages: PageRuns,
+    pub(crate) is_used: bool,
+    pub(crate) rest: PageRuns,
+}
+
+/// What uses pages of a copy.
+struct PagesInUse<'s> {
+    /// The elements that are pinned, being copied, or needed; `None` if these are all.
+    kept: Option<SmallVec<[&'s Selection; 4]>>,
+    has_guards: bool,
+}
 
 impl DeviceCopy {
     /// The address of the copy, of which parts may have no memory.
@@ -57,8 +75,17 @@ impl DeviceCopy {
     /// The runs of pages with memory that were used last at the same time, each with the number of
     /// that use.
     pub(crate) fn page_runs(&self) -> impl Iterator<Item = (Range<usize>, u64)> {
-        let runs = self.reserved.iter().flat_map(|reserved| reserved.table.runs());
-        runs.map(|(pages, last_use)| (pages, last_use.max(self.last_use)))
+        let all = |reserved: &Reservation| 0..reserved.page_count();
+        self.reserved.iter().flat_map(move |it| self.page_runs_in(it, all(it)))
+    }
+
+    /// As [`page_runs`](Self::page_runs), of these pages.
+    fn page_runs_in(
+        &self,
+        reserved: &Reservation,
+        pages: Range<usize>,
+    ) -> impl Iterator<Item = (Range<usize>, u64)> {
+        reserved.table.runs(pages).map(|(run, last_use)| (run, last_use.max(self.last_use)))
     }
 }
 
@@ -71,11 +98,11 @@ impl ArrayState {
     }
 
     /// These pages of the copy at `location` have memory from now on, which counts as used.
-    pub(crate) fn commit_pages(&mut self, location: Location, pages: Range<usize>) {
+    pub(crate) fn commit_pages(&mut self, location: Location, runs: &[Range<usize>]) {
         let copy = self.device_copy_mut(location);
         let number = copy.device.number_of_other_use();
         let Some(reserved) = &mut copy.reserved else { return };
-        reserved.table.commit(pages, number);
+        runs.iter().for_each(|pages| reserved.table.commit(pages.clone(), number));
         let address = reserved.table.is_full().then_some(reserved.address);
         copy.set_address(address);
     }
@@ -87,7 +114,7 @@ impl ArrayState {
         &mut self,
         memory_order: &MemoryOrder,
         location: Location,
-        pages: Range<usize>,
+        runs: &[Range<usize>],
         regions: &[Region],
         freed: Mark,
         site: CallSite,
@@ -103,40 +130,89 @@ impl ArrayState {
         let copy = self.device_copy_mut(location);
         copy.set_address(None);
         if let Some(reserved) = &mut copy.reserved {
-            reserved.table.decommit(pages);
+            runs.iter().for_each(|pages| reserved.table.decommit(pages.clone()));
         }
     }
 
-    /// The first of these pages of the copy at `location` that were still used last at `last_use`,
-    /// and whether something uses them: a guard, a pin, a claim, or the call that needs `except`.
+    /// The first of these runs of pages of the copy at `location` that were still used last at
+    /// `last_use`: all that something uses (a guard, a pin, a claim, or the call that needs
+    /// `except`) up to one that nothing uses, or `pages_max` that nothing uses up to one in use.
+    /// They are more if the whole array was last used at one time.
     pub(crate) fn first_pages(
         &mut self,
         memory_order: &MemoryOrder,
         location: Location,
-        pages: &Range<usize>,
+        runs: &[Range<usize>],
         last_use: u64,
         except: Option<&Selection>,
-    ) -> Option<(Range<usize>, bool)> {
+        pages_max: usize,
+    ) -> Option<FirstPages> {
         self.close_dropped_reads();
         let copy = self.device_copy(location);
         let reserved = copy.reserved()?;
-        let common = |run: Range<usize>| run.start.max(pages.start)..run.end.min(pages.end);
-        let same = copy.page_runs().filter(|(_, number)| *number == last_use);
-        let run = same.map(|(run, _)| common(run)).find(|run| !run.is_empty())?;
-        let Some(kept) = self.kept_parts() else { return Some((run, true)) };
+        let kept = self.kept_parts().map(|kept| kept.chain(except).collect());
+        let in_use = PagesInUse { kept, has_guards: copy.uses.has_open() };
+        let (mut first, mut left) = (FirstPages::default(), pages_max);
+        for (index, run) in runs.iter().enumerate() {
+            let same = copy.page_runs_in(reserved, run.clone());
+            for (same, _) in same.filter(|(_, number)| *number == last_use) {
+                for (mut pages, is_used) in self.by_usage(memory_order, location, same, &in_use) {
+                    let is_other = !first.pages.is_empty() && first.is_used != is_used;
+                    let takes_all = is_used || pages.len() == reserved.page_count();
+                    let pages_max = if takes_all { pages.len() } else { left };
+                    let count = if is_other { 0 } else { pages.len().min(pages_max) };
+                    if count > 0 {
+                        first.pages.push(pages.start..pages.start + count);
+                        (first.is_used, left) = (is_used, left.saturating_sub(count));
+                    }
+                    pages.start += count;
+                    if !pages.is_empty() {
+                        first.rest.push(pages.start..run.end);
+                        first.rest.extend(runs[index + 1..].iter().cloned());
+                        return Some(first);
+                    }
+                }
+            }
+        }
+        (!first.pages.is_empty()).then_some(first)
+    }
+
+    /// A run of pages, divided into those that something uses and others.
+    fn by_usage(
+        &self,
+        memory_order: &MemoryOrder,
+        location: Location,
+        run: Range<usize>,
+        in_use: &PagesInUse<'_>,
+    ) -> SmallVec<[(Range<usize>, bool); 2]> {
+        let (Some(kept), Some(reserved)) = (&in_use.kept, self.device_copy(location).reserved())
+        else {
+            return smallvec![(run, true)];
+        };
+        let elements = Selection::Boxes(reserved.elements_of(memory_order, slice::from_ref(&run)));
+        let of_run: SmallVec<[&Selection; 4]> =
+            kept.iter().copied().filter(|selection| selection.overlaps(&elements)).collect();
+        if of_run.is_empty() && !in_use.has_guards {
+            return smallvec![(run, false)];
+        }
         let mut is_used = vec![false; run.len()];
-        for used in kept.chain(except).flat_map(|it| reserved.pages_of(memory_order, it)) {
+        for used in of_run.iter().flat_map(|selection| reserved.pages_of(memory_order, selection)) {
             let used = used.start.max(run.start)..used.end.min(run.end);
             used.for_each(|page| is_used[page - run.start] = true);
         }
-        if copy.uses.has_open() {
+        if in_use.has_guards {
             for (is_used, page) in is_used.iter_mut().zip(run.clone()) {
                 let bytes = reserved.bytes_of(&(page..page + 1));
                 *is_used |= self.has_guard_of(location, &memory_order.regions_of_bytes(bytes));
             }
         }
-        let same = is_used.chunk_by(|one, other| one == other).next()?;
-        Some((run.start..run.start + same.len(), same[0]))
+        let mut end = run.start;
+        let same = is_used.chunk_by(|one, other| one == other).map(|same| {
+            let start = end;
+            end += same.len();
+            (start..end, same[0])
+        });
+        same.collect()
     }
 
     /// Notes that these elements of the copy at a location were used, with this number of the use.

@@ -9,7 +9,7 @@ use resident_core::coherence::Region;
 use resident_core::layout::{Footprint, MemoryOrder, PageTable, Selection};
 
 /// Runs of pages.
-pub(super) type PageRuns = SmallVec<[Range<usize>; 4]>;
+pub(crate) type PageRuns = SmallVec<[Range<usize>; 4]>;
 
 /// Addresses for all elements of a copy, and the pages of them that have memory.
 #[derive(Debug)]
@@ -31,6 +31,24 @@ impl Reservation {
 
     pub(crate) fn bytes_of(&self, pages: &Range<usize>) -> Range<u64> {
         self.table.bytes_of(pages)
+    }
+
+    /// The elements of which any byte is in these pages.
+    pub(crate) fn elements_of(
+        &self,
+        memory_order: &MemoryOrder,
+        runs: &[Range<usize>],
+    ) -> SmallVec<[Region; 1]> {
+        memory_order.regions_of_runs(runs.iter().map(|pages| self.bytes_of(pages)))
+    }
+
+    pub(crate) fn len_bytes_of(&self, runs: &[Range<usize>]) -> u64 {
+        let len_bytes = |bytes: Range<u64>| bytes.end - bytes.start;
+        runs.iter().map(|pages| len_bytes(self.bytes_of(pages))).sum()
+    }
+
+    pub(crate) fn page_count(&self) -> usize {
+        self.table.page_count()
     }
 
     /// So many pages have this number of bytes, or more.

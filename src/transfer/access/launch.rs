@@ -306,25 +306,32 @@ impl<'a> LaunchedArray<'a> {
     }
 }
 
-/// Before an array of a launch gets memory on a device that has been full: notes a use of the
-/// launch's arrays that have some there. They are acquired one by one, and so would give way to it.
+/// Before elements of a launch get memory on a device that has been full: notes a use of those of
+/// the launch's arrays that have some there. They are acquired one by one, and so would give way to
+/// it.
 #[cold]
 pub(crate) fn use_copies<'s>(
     needing: &Storage,
-    arrays: impl Iterator<Item = &'s Storage>,
+    selection: &Selection,
+    arrays: impl Iterator<Item = (&'s Storage, Selection)>,
     device: &Device,
 ) {
-    let copy = |state: &ArrayState| {
-        let location = state.find_location(device)?;
-        state.device_copy(location).address().map(|_| location)
+    let has_memory = {
+        let state = needing.lock();
+        let copy = state.find_location(device).map(|location| state.device_copy(location));
+        copy.is_some_and(|copy| copy.address_of(needing.memory_order(), selection).is_some())
     };
-    if copy(&needing.lock()).is_some() {
+    if has_memory {
         return;
     }
-    for array in arrays {
-        let mut state = array.lock();
-        if let Some(location) = copy(&state) {
-            state.number_use(location);
+    for (storage, selection) in arrays {
+        let mut state = storage.lock();
+        let location = state.find_location(device).filter(|location| {
+            *location != state.host_location() && state.device_copy(*location).has_memory()
+        });
+        if let Some(location) = location {
+            let number = state.number_of_other_use(location);
+            state.set_last_use(storage.memory_order(), location, &selection, number);
         }
     }
 }

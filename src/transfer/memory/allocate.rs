@@ -1,6 +1,5 @@
 //! Memory for an array on the host and on devices.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -13,28 +12,16 @@ use crate::audit::MemoryChange;
 use crate::device::{Device, Stream};
 use crate::error::{Error, Result};
 use crate::storage::{
-    ArrayState, HostBuffer, MemoryClaim, Reservation, StateGuard, pages_of, wait_for_claim,
+    ArrayState, HostBuffer, MemoryClaim, PageRuns, Reservation, StateGuard, wait_for_claim,
 };
 use crate::transfer::access::error::host_full;
 use crate::transfer::access::request::Request;
 use crate::transfer::copy::report::{record_memory, run_deferred};
-use resident_backend::{
-    Address, BackendError, BackendErrorKind, DeviceKind, HostMemory, PageRange, scope,
-};
+use resident_backend::{Address, BackendError, BackendErrorKind, HostMemory, PageRange, scope};
 use resident_core::Access;
 use resident_core::coherence::Location;
-use resident_core::layout::{PageTable, Selection};
+use resident_core::layout::PageTable;
 use resident_core::ordering::{Mark, UseEnd};
-
-/// An array of fewer pages of the device has memory as a whole.
-const PAGES_MIN: u64 = 16;
-
-/// So does one of fewer bytes on [`Device::cpu`], unless the program limits its memory: addresses
-/// and pages come from the system and return to it with each array, whole copies from the pool.
-const CPU_BYTES_MIN: u64 = 2 << 20;
-
-/// So does one whose first access leaves out less than this part of its pages: one in so many.
-const PART_LEFT_OUT_MIN: usize = 8;
 
 /// Allocates memory on `stream`'s device for those elements of the request that have none.
 pub(crate) fn allocate(request: &Request<'_>, stream: &Stream) -> Result<()> {
@@ -68,7 +55,7 @@ impl<'a> Request<'a> {
     /// the device is full, evicts what was used least recently. The caller holds no lock.
     ///
     /// The first access of a copy decides whether it gets memory as a whole, or for the pages that
-    /// are accessed.
+    /// are accessed (`by_pages`).
     pub(in crate::transfer) fn allocate_on_device(&self, stream: &Stream) -> Result<()> {
         let (device, order) = (stream.device_ref(), self.storage.memory_order());
         loop {
@@ -149,25 +136,6 @@ impl<'a> Request<'a> {
         self.storage.count_memory(device, bytes, self.site);
     }
 
-    /// The pages of a new copy, if it is to have memory for those that are accessed.
-    fn page_table(&self, state: &ArrayState, device: &Device) -> Option<PageTable> {
-        let (unit_bytes, order) = (device.properties().page_bytes?, self.storage.memory_order());
-        let is_large = order.len_bytes().div_ceil(unit_bytes.max(1)) >= PAGES_MIN;
-        let is_small = || order.len_bytes() < CPU_BYTES_MIN && is_unlimited_cpu(device);
-        if !is_large
-            || state.is_explicit()
-            || matches!(self.selection, Selection::Whole)
-            || is_small()
-        {
-            return None;
-        }
-        let table = PageTable::new(order.len_bytes(), unit_bytes);
-        let accessed: usize =
-            pages_of(&table, order, self.selection).iter().map(ExactSizeIterator::len).sum();
-        let left_out = table.page_count() - accessed;
-        (left_out * PART_LEFT_OUT_MIN >= table.page_count()).then_some(table)
-    }
-
     /// Reserves addresses for a copy. The caller has claimed the memory at `location`.
     fn reserve_at(&self, device: &Device, location: Location, table: PageTable) -> Result<()> {
         let label = self.storage.label("addresses for", self.site);
@@ -182,23 +150,42 @@ impl<'a> Request<'a> {
     fn commit_at(&self, device: &Device, location: Location) -> Result<()> {
         device.retry_deferred_frees();
         device.reap_frees();
-        let missing: SmallVec<[(Range<usize>, PageRange); 4]> = {
+        let (missing, ranges): (PageRuns, SmallVec<[PageRange; 4]>) = {
             let state = self.storage.lock();
             let Some(reserved) = state.device_copy(location).reserved() else { return Ok(()) };
             let missing = reserved.missing(self.storage.memory_order(), self.selection);
-            missing.into_iter().map(|pages| (pages.clone(), reserved.range(&pages))).collect()
+            missing.into_iter().map(|pages| (pages.clone(), reserved.range(&pages))).unzip()
         };
-        let label = self.storage.label("memory for", self.site);
-        for (pages, range) in missing {
-            let commit = || device.backend().commit(&range, &label);
-            if let Err(error) = with_room(device, self, commit) {
-                self.give_up_addresses(location);
-                return Err(self.allocation_error(device, &error));
-            }
-            self.storage.lock().commit_pages(location, pages);
-            self.record_allocation(device, range.bytes.end - range.bytes.start);
+        let (count, outcome) = self.commit_runs(device, &ranges);
+        if count > 0 {
+            self.storage.lock().commit_pages(location, &missing[..count]);
+            self.record_allocation(device, ranges[..count].iter().map(len_bytes).sum());
         }
-        Ok(())
+        outcome.map_err(|error| {
+            self.give_up_addresses(location);
+            self.allocation_error(device, &error)
+        })
+    }
+
+    /// Commits memory to these runs of pages, and returns the number of those that have some.
+    fn commit_runs(
+        &self,
+        device: &Device,
+        runs: &[PageRange],
+    ) -> (usize, std::result::Result<(), BackendError>) {
+        let label = self.storage.label("memory for", self.site);
+        let mut beyond_bytes: u64 = runs.iter().map(len_bytes).sum();
+        for (index, run) in runs.iter().enumerate() {
+            beyond_bytes -= len_bytes(run);
+            let commit = || device.backend().commit(run, &label);
+            if let Err(mut error) = with_room(device, self, beyond_bytes, commit) {
+                if let BackendErrorKind::OutOfMemory { requested, .. } = &mut error.kind {
+                    *requested += beyond_bytes;
+                }
+                return (index, Err(error));
+            }
+        }
+        (runs.len(), Ok(()))
     }
 
     /// Frees the addresses of a copy without memory.
@@ -214,7 +201,7 @@ impl<'a> Request<'a> {
         let device = stream.device_ref();
         let label = self.storage.label("memory for", self.site);
         let len_bytes = self.storage.memory_order().len_bytes();
-        let address = with_room(device, self, || stream.raw().allocate(len_bytes, &label));
+        let address = with_room(device, self, 0, || stream.raw().allocate(len_bytes, &label));
         address.map_err(|error| self.allocation_error(device, &error))
     }
 
@@ -253,8 +240,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Whether this is [`Device::cpu`], and its memory has no limit.
-fn is_unlimited_cpu(device: &Device) -> bool {
-    let is_cpu = device.kind() == DeviceKind::Cpu && device.emulation().is_none();
-    is_cpu && device.memory_limit().is_none()
+/// The bytes of a run of pages.
+fn len_bytes(run: &PageRange) -> u64 {
+    run.bytes.end - run.bytes.start
 }

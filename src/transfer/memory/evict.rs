@@ -1,21 +1,24 @@
 //! Frees an array's copy on a device, or pages of it: on request, or because the device is full
 //! (`room` decides when).
 
+use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
 use std::sync::{Arc, Weak};
+
+use smallvec::SmallVec;
 
 use super::release;
 use crate::audit::{self, Cause, MemoryChange, MemoryNotice};
 use crate::device::Device;
 use crate::error::Result;
-use crate::storage::{ArrayState, DeviceCopy, StateGuard, Storage};
+use crate::storage::{ArrayState, DeviceCopy, PageRuns, StateGuard, Storage};
 use crate::transfer::access::request::{Queued, Regions, Request, ends_of, users_of_other_kinds};
 use crate::transfer::copy::job::{CopyJob, Pipeline, Purpose, ReadFrom, prepare_downloads};
 use crate::transfer::copy::missing::acquire_host;
 use crate::transfer::copy::report::{record_memory, run_deferred};
 use resident_backend::Maker;
 use resident_backend::call_site::CallSite;
-use resident_backend::sync;
+use resident_backend::{PageRange, sync};
 use resident_core::Access;
 use resident_core::coherence::{Content, Location, Region};
 use resident_core::layout::{MemoryOrder, Selection};
@@ -118,8 +121,8 @@ fn dropped_device(storage: &Storage) -> Option<Device> {
 pub(super) struct Candidate {
     pub(super) array: Weak<Storage>,
     rank: Rank,
-    /// Pages with one last use, of a copy that has memory by pages.
-    pages: Option<Range<usize>>,
+    /// Runs of pages with one last use, of a copy that has memory by pages.
+    pages: Option<PageRuns>,
 }
 
 /// The order in which a full device evicts: first what was used least recently; of what was used at
@@ -136,19 +139,23 @@ impl Candidate {
         let state = array.lock();
         let Some(location) = evictable(&state, device) else { return };
         let copy = state.device_copy(location);
-        let mut add = |last_use, pages, selection: &Selection| {
+        let rank = |last_use, selection: &Selection| {
             let is_newest = !regions_not_on_host(array, &state, location, selection).is_empty();
-            let rank = Rank { last_use, is_newest };
-            all.push(Self { array: Arc::downgrade(array), rank, pages });
+            Rank { last_use, is_newest }
         };
         let Some(reserved) = copy.reserved() else {
-            return add(copy.last_use, None, &Selection::Whole);
+            let rank = rank(copy.last_use, &Selection::Whole);
+            return all.push(Self { array: Arc::downgrade(array), rank, pages: None });
         };
+        let mut by_rank = BTreeMap::<Rank, PageRuns>::new();
         for (pages, last_use) in copy.page_runs() {
-            let bytes = reserved.bytes_of(&pages);
-            let elements = Selection::Boxes(array.memory_order().regions_of_bytes(bytes));
-            add(last_use, Some(pages), &elements);
+            let elements = array.memory_order().regions_of_bytes(reserved.bytes_of(&pages));
+            let rank = rank(last_use, &Selection::Boxes(elements));
+            by_rank.entry(rank).or_default().push(pages);
         }
+        let candidate =
+            |(rank, runs)| Self { array: Arc::downgrade(array), rank, pages: Some(runs) };
+        all.extend(by_rank.into_iter().map(candidate));
     }
 
     pub(super) fn rank(&self) -> Rank {
@@ -156,8 +163,8 @@ impl Candidate {
     }
 
     /// The first part that was not used since, and the rest. The part is a whole copy, or pages
-    /// that something uses, or so many unused pages as have these bytes. `except` are the elements
-    /// for which a call needs room.
+    /// that something uses, or so many unused pages as have these bytes: all of them if the whole
+    /// array was last used at one time. `except` are the elements for which a call needs room.
     pub(super) fn next_part(
         self,
         array: &Storage,
@@ -173,23 +180,19 @@ impl Candidate {
             let is_same = self.pages.is_none() && copy.last_use == last_use && except.is_none();
             return is_same.then_some((self, None));
         };
-        let (pages, pages_max) = (self.pages?, reserved.pages_for(lacking_bytes));
+        let (runs, pages_max) = (self.pages.as_ref()?, reserved.pages_for(lacking_bytes));
         let order = array.memory_order();
-        let (first, is_used) = state.first_pages(order, location, &pages, last_use, except)?;
-        let end = first.end.min(first.start.saturating_add(pages_max));
-        let end = if is_used { first.end } else { end };
-        let with = |pages| Self { pages: Some(pages), array: self.array.clone(), ..self };
-        let rest = (end < pages.end).then(|| with(end..pages.end));
-        Some((with(first.start..end), rest))
+        let first = state.first_pages(order, location, runs, last_use, except, pages_max)?;
+        let with = |runs| Self { pages: Some(runs), array: self.array.clone(), ..self };
+        Some((with(first.pages), (!first.rest.is_empty()).then(|| with(first.rest))))
     }
 
     /// The elements in the memory.
     fn elements(&self, storage: &Storage, device: &Device) -> Option<Selection> {
-        let Some(pages) = &self.pages else { return Some(Selection::Whole) };
+        let Some(runs) = &self.pages else { return Some(Selection::Whole) };
         let state = storage.lock();
         let reserved = state.device_copy(state.find_location(device)?).reserved()?;
-        let bytes = reserved.bytes_of(pages);
-        Some(Selection::Boxes(storage.memory_order().regions_of_bytes(bytes)))
+        Some(Selection::Boxes(reserved.elements_of(storage.memory_order(), runs)))
     }
 }
 
@@ -282,14 +285,15 @@ impl<'w> WriteBack<'w> {
         }
         let only_there = regions_not_on_host(storage, &state, location, request.selection);
         if only_there.is_empty() {
-            let is_freed = match &self.part.pages {
+            let freed_bytes = match &self.part.pages {
                 None => {
                     remove_copy(storage, &mut state, location, request.site);
-                    true
+                    Some(len_bytes)
                 }
-                Some(pages) => remove_pages(request, &mut state, location, pages).is_some(),
+                Some(runs) => remove_pages(request, &mut state, location, runs),
             };
-            return ControlFlow::Break(if is_freed { Eviction::Freed { len_bytes } } else { kept });
+            let freed = freed_bytes.map(|len_bytes| Eviction::Freed { len_bytes });
+            return ControlFlow::Break(freed.unwrap_or(kept));
         }
         match self.copy(request, state, location, only_there) {
             Ok(true) => ControlFlow::Continue(()),
@@ -302,10 +306,7 @@ impl<'w> WriteBack<'w> {
     fn len_bytes(&self, order: &MemoryOrder, copy: &DeviceCopy) -> Option<u64> {
         match (&self.part.pages, copy.reserved()) {
             (None, None) => Some(order.len_bytes()),
-            (Some(pages), Some(reserved)) => {
-                let bytes = reserved.bytes_of(pages);
-                Some(bytes.end - bytes.start)
-            }
+            (Some(runs), Some(reserved)) => Some(reserved.len_bytes_of(runs)),
             _ => None,
         }
     }
@@ -318,9 +319,10 @@ impl<'w> WriteBack<'w> {
                 let uses = state.uses_begun();
                 state.is_in_use(location) || *self.uses.get_or_insert(uses) != uses
             }
-            Some(pages) => {
-                let unused = Some((pages.clone(), false));
-                state.first_pages(order, location, pages, rank.last_use, self.except) != unused
+            Some(runs) => {
+                let (last_use, all) = (rank.last_use, usize::MAX);
+                let first = state.first_pages(order, location, runs, last_use, self.except, all);
+                first.is_none_or(|first| first.is_used || first.pages != *runs)
             }
         }
     }
@@ -439,25 +441,28 @@ fn forget_fast_paths(storage: &Storage) {
     storage.published.set_host_ready(false);
 }
 
-/// Frees the memory of pages of a copy, which have the elements of the request. `None` if the
-/// backend refuses: then nothing has changed.
+/// Frees the memory of runs of pages of a copy, which have the elements of the request, and returns
+/// its bytes. `None` if the backend refuses the first: then nothing has changed. If it refuses a
+/// later one, this and those after it stay.
 fn remove_pages(
     request: &Request<'_>,
     state: &mut ArrayState,
     location: Location,
-    pages: &Range<usize>,
-) -> Option<()> {
-    let (storage, regions) = (request.storage, request.regions());
+    runs: &[Range<usize>],
+) -> Option<u64> {
+    let (storage, order) = (request.storage, request.storage.memory_order());
     let copy = state.device_copy(location);
-    let (range, device) = (copy.reserved()?.range(pages), copy.device.clone());
-    let (stream, freed) = release::free_pages(state, copy, &range, &regions)?;
-    storage.count_memory_freed(&device, range.bytes.end - range.bytes.start);
-    let mark = Mark::lossless(state.assign_key(&stream), UseEnd::at(freed));
-    let order = storage.memory_order();
-    state.forget_pages(order, location, pages.clone(), &regions, mark, request.site);
+    let (reserved, device) = (copy.reserved()?, copy.device.clone());
+    let ranges: SmallVec<[PageRange; 4]> = runs.iter().map(|run| reserved.range(run)).collect();
+    let (stream, end, count) = release::free_pages(state, copy, &ranges, &request.regions())?;
+    let runs = &runs[..count];
+    let (regions, len_bytes) = (reserved.elements_of(order, runs), reserved.len_bytes_of(runs));
+    storage.count_memory_freed(&device, len_bytes);
+    let mark = Mark::lossless(state.assign_key(&stream), UseEnd::at(end));
+    state.forget_pages(order, location, runs, &regions, mark, request.site);
     if !state.device_copy(location).has_memory() && !state.is_memory_claimed(location) {
         remove_copy(storage, state, location, request.site);
     }
     forget_fast_paths(storage);
-    Some(())
+    Some(len_bytes)
 }

@@ -48,7 +48,7 @@ pub(crate) fn allocate_managed(request: &Request<'_>, device: &Device) -> Result
     let len_bytes = request.len_bytes();
     let allocate = || device.backend().allocate_managed(len_bytes);
     // What was evicted is free for the driver once the pool has been trimmed.
-    let outcome = with_room(device, request, || trimming(device, allocate));
+    let outcome = with_room(device, request, 0, || trimming(device, allocate));
     let (address, memory) = outcome.map_err(|error| request.allocation_error(device, &error))?;
     // Of the arrays that were evicted.
     run_deferred();

@@ -1,6 +1,7 @@
 //! An array's memory: allocated, mapped, pinned, evicted from a full device, and freed.
 
 pub(super) mod allocate;
+mod by_pages;
 pub(super) mod evict;
 mod in_use;
 mod limit;

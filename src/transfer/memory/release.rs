@@ -140,14 +140,14 @@ fn pending_uses<'r>(
     marks.iter().filter_map(stream).collect()
 }
 
-/// Frees the memory of pages of a copy, which have these elements, after the pending uses of these,
-/// and returns where. `None` if the backend refuses: then nothing is freed.
+/// Frees the memory of runs of pages of a copy, which have these elements, after the pending uses
+/// of these, as [`Device::decommit_after`](crate::Device::decommit_after) does.
 pub(super) fn free_pages(
     state: &ArrayState,
     copy: &DeviceCopy,
-    pages: &PageRange,
+    runs: &[PageRange],
     regions: &[Region],
-) -> Option<(Stream, Position)> {
+) -> Option<(Stream, Position, usize)> {
     let uses = pending_uses(state, copy, regions.iter().map(Some));
-    copy.device.decommit_after(pages, &uses)
+    copy.device.decommit_after(runs, &uses)
 }

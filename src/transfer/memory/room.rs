@@ -148,19 +148,20 @@ impl<'a> Searches<'a> {
 /// at all arrays.
 type EvictionQueue = VecDeque<Candidate>;
 
-/// Calls `allocate`. If the device is full, evicts as many bytes as the allocation needs, none of
-/// the request's elements, and calls `allocate` again. What is in use is kept. The caller holds no
-/// lock.
+/// Calls `allocate`. If the device is full, evicts as many bytes as the allocation needs, and those
+/// that the caller needs `beyond` it, none of the request's elements, and calls `allocate` again.
+/// What is in use is kept. The caller holds no lock.
 pub(super) fn with_room<T>(
     device: &Device,
     request: &Request<'_>,
+    beyond_bytes: u64,
     allocate: impl Fn() -> Result<T, BackendError>,
 ) -> Result<T, BackendError> {
     let beside = {
         let _beside = device.allocate_beside();
         allocate()
     };
-    if missing_bytes(&beside).is_none() {
+    if missing_bytes(&beside, beyond_bytes).is_none() {
         return beside;
     }
     let _alone = device.allocate_alone();
@@ -171,7 +172,7 @@ pub(super) fn with_room<T>(
         // No other thread allocates now, so this does not grow.
         let in_use_bytes = device.backend().memory().in_use;
         let outcome = allocate();
-        let missing_bytes = match missing_bytes(&outcome) {
+        let missing_bytes = match missing_bytes(&outcome, beyond_bytes) {
             Some(missing_bytes) if missing_bytes <= in_use_bytes => missing_bytes,
             // It fits, or would not fit if all copies gave way.
             _ => return outcome,
@@ -182,18 +183,21 @@ pub(super) fn with_room<T>(
     }
 }
 
-/// The bytes that must be freed before the allocation fits; `None` if it was not refused for lack
-/// of memory.
-fn missing_bytes<T>(outcome: &Result<T, BackendError>) -> Option<u64> {
+/// The bytes that must be freed before the allocation fits, and as many `beyond` it; `None` if it
+/// was not refused for lack of memory.
+fn missing_bytes<T>(outcome: &Result<T, BackendError>, beyond_bytes: u64) -> Option<u64> {
     match outcome {
         Err(BackendError {
             kind: BackendErrorKind::OutOfMemory { requested, free, draining },
             ..
-        }) => match requested.saturating_sub(free.saturating_add(*draining)) {
-            // Other programs took the memory meanwhile, or it is in pieces.
-            0 => Some(*requested),
-            missing => Some(missing),
-        },
+        }) => {
+            let all_bytes = requested.saturating_add(beyond_bytes);
+            match all_bytes.saturating_sub(free.saturating_add(*draining)) {
+                // Other programs took the memory meanwhile, or it is in pieces.
+                0 => Some(*requested),
+                missing => Some(missing),
+            }
+        }
         _ => None,
     }
 }

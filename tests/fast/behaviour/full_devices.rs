@@ -1,7 +1,8 @@
 //! A full device keeps its promises: explicit arrays stay, and there is memory if what is in use
 //! fits, whichever threads ask for it at once.
 
-use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier};
 use support::prelude::*;
 
 type Bytes = SmartArray<u8, Ix1>;
@@ -148,12 +149,12 @@ fn a_copy_gives_way_once_a_download_ahead_of_its_use_is_complete() -> Result<()>
 }
 
 /// Makes `first_use` of two parts of an array of 1000 bytes at once, each on a thread of its own,
-/// on a device with memory for one and a half.
+/// on a device with memory for one and a half. Returns the bytes in use.
 fn at_once<P: Send>(
     round: usize,
     parts: [P; 2],
     first_use: impl Fn(P, &Stream) -> Result<()> + Sync,
-) {
+) -> u64 {
     let paged = Emulation::new().page_bytes([0, 16][round % 2]);
     let (device, wall) = (Device::emulated(paged.memory(1500)), Barrier::new(2));
     let outcomes = std::thread::scope(|scope| {
@@ -171,13 +172,14 @@ fn at_once<P: Send>(
         outcome.unwrap_or_else(|error| panic!("round {round}: {error}"));
     }
     device.synchronize().expect("nothing fails");
-    assert_eq!(device.memory().in_use, 1000);
+    device.memory().in_use
 }
 
 fn first_uses(first_use: impl Fn(&Bytes, usize, &Stream) -> Result<()> + Sync) {
     for round in 0..sampled(60, 300) {
         let array = bytes(1000);
-        at_once(round, [0, 1], |thread, stream| first_use(&array, thread, stream));
+        let in_use = at_once(round, [0, 1], |thread, stream| first_use(&array, thread, stream));
+        assert_eq!(in_use, 1000);
     }
 }
 
@@ -193,7 +195,8 @@ fn threads_that_first_use_parts_of_an_array_allocate_it_once() {
     first_uses(|array, _, stream| array.gpu_on(stream).map(drop));
     first_uses(|array, thread, stream| match thread {
         0 => array.host().map(|host| assert_eq!(host[0], 1)),
-        _ => array.slice(s![..900]).gpu_on(stream).map(drop),
+        // The first byte of the last page.
+        _ => array.slice(s![..993]).gpu_on(stream).map(drop),
     });
 }
 
@@ -203,13 +206,53 @@ fn threads_that_first_write_halves_of_an_array_allocate_it_once() {
     for round in 0..sampled(60, 300) {
         let mut array = Bytes::uninit(1000);
         let (low, high) = array.split_at_mut(Axis(0), 500);
-        at_once(round, [low, high], |mut half, stream| match round % 4 {
+        let in_use = at_once(round, [low, high], |mut half, stream| match round % 4 {
             0 => write.launch_on(stream, Grid::cover(1), (&mut half,)),
             1 => half.fill_on(stream, 1),
             2 => half.assign_on(stream, &Bytes::ones(500)),
             _ => half.gpu_overwrite_on(stream).map(drop),
         });
+        assert_eq!(in_use, 1000);
     }
+}
+
+/// On a device that checks kernels, the search for room waits for the write-back. Meanwhile a body
+/// queues another launch with the array.
+#[test]
+fn a_copy_that_is_used_while_it_is_written_back_stays() -> Result<()> {
+    let mut kept = 0;
+    for (seed, page_bytes) in (0..16).flat_map(|seed| [(seed, 0), (seed, 16)]) {
+        let emulation = Emulation::new().page_bytes(page_bytes).sanitize(true);
+        let device = Device::emulated(emulation.memory(1100).seed(seed));
+        let [stream, other] = [device.new_stream()?, device.new_stream()?];
+        let read = Kernel::<(In<u8>,)>::new("read").host(|_, _| ());
+        let write = Kernel::<(InOut<u8>,)>::new("write").host(|_, (x,)| x.fill(9));
+        let (mut oldest, newer, mut small) = (bytes(500), bytes(500), bytes(10));
+        write.launch_on(&stream, Grid::cover(1), (&mut oldest,))?;
+        newer.prefetch(&stream)?;
+        let (oldest, is_used) = (Arc::new(oldest), Arc::new(AtomicBool::new(false)));
+        let again = {
+            let (oldest, is_used) = (Arc::clone(&oldest), Arc::clone(&is_used));
+            let (stream, device) = (stream.clone(), device.clone());
+            Kernel::<(InOut<u8>,)>::new("again").host(move |_, _| {
+                if oldest.residency().on(&device) == Valid {
+                    let queued = read.launch_on(&stream, Grid::cover(1), (&*oldest,));
+                    is_used.store(queued.is_ok(), Ordering::Relaxed);
+                }
+            })
+        };
+        again.launch_on(&other, Grid::cover(1), (&mut small,))?;
+        bytes(500).prefetch(&stream)?;
+        if is_used.load(Ordering::Relaxed) {
+            kept += 1;
+            assert_eq!(oldest.residency().on(&device), Valid, "{seed}, {page_bytes}");
+            assert_eq!(newer.residency().on(&device), Absent, "{seed}, {page_bytes}");
+        }
+        device.synchronize()?;
+        assert_eq!(oldest.host()?[499], 9);
+    }
+    assert!(kept > 0, "some order of the work uses the array meanwhile");
+    Ok(())
 }
 
 #[test]

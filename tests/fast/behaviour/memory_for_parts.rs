@@ -335,6 +335,99 @@ fn what_a_launch_has_acquired_stays_while_its_other_arguments_need_room() -> Res
     Ok(())
 }
 
+/// The rows are used least recently when the other argument of the launch needs room.
+#[test]
+fn arguments_of_a_launch_do_not_give_way_to_each_other() -> Result<()> {
+    for is_one_array in [false, true] {
+        let device = Device::emulated(paged());
+        device.set_memory_limit(Some(8 * PAGE as u64))?;
+        let stream = device.stream();
+        let (mut there, mut newer, missing) = (table(0), table(1), table(2));
+        launch(&mut there, &rows(32..36), &stream)?;
+        launch(&mut newer, &rows(0..4), &stream)?;
+        let before = device.traffic().to_device.bytes;
+        let (top, mut bottom) = there.view_mut().split_at(Axis(0), 32);
+        let from = if is_one_array { top.slice(s![..4, ..]) } else { missing.slice(s![..4, ..]) };
+        add().launch_on(&stream, Grid::cover(1), (&from, &mut bottom.slice_mut(s![..4, ..])))?;
+        assert_eq!(device.traffic().to_device.bytes - before, 4 * PAGE as u64);
+        assert_eq!(newer.residency().on(&device), Absent);
+        let seed = if is_one_array { 0 } else { 2 };
+        let sum = values(0).slice(s![32..36, ..]).to_owned() + 1 + values(seed).slice(s![..4, ..]);
+        assert_eq!(there.slice(s![32..36, ..]).host()?, sum);
+        assert_ordered(&device);
+    }
+    Ok(())
+}
+
+/// How a program limits the memory of a device: never, at first, or after the first uses.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Limited {
+    Emulated,
+    First,
+    Later,
+}
+
+/// A device has room for one of two arrays and a quarter of the other. They are used as wholes, and
+/// then parts of both.
+#[test]
+fn parts_of_arrays_that_were_used_as_wholes_fit_together() -> Result<()> {
+    let room = (80 * PAGE) as u64;
+    for limited in [Limited::Emulated, Limited::First, Limited::Later] {
+        for (emulation, swaps) in emulations().into_iter().zip([false, true, true, false]) {
+            let emulation = match limited {
+                Limited::Emulated => emulation.memory(room),
+                _ => emulation,
+            };
+            let device = Device::emulated(emulation);
+            let stream = device.stream();
+            let limit = |when| match limited == when {
+                true => device.set_memory_limit(Some(room)),
+                false => Ok(()),
+            };
+            limit(Limited::First)?;
+            let (mut one, mut other) = (table(0), table(1));
+            launch(&mut one, &rows(0..ROWS), &stream)?;
+            launch(&mut other, &rows(0..ROWS), &stream)?;
+            limit(Limited::Later)?;
+            let (from, to) = if swaps { (&one, &mut other) } else { (&other, &mut one) };
+            let (from, mut to) = (from.slice(s![..32, ..]), to.slice_mut(s![32.., ..]));
+            add().launch_on(&stream, Grid::cover(1), (&from, &mut to))?;
+            assert!(device.memory().in_use <= room, "{limited:?}");
+            let mut expected = [values(0) + 1, values(1) + 1];
+            let [first, second] = &mut expected;
+            let (from, to) = if swaps { (first, second) } else { (second, first) };
+            let mut changed = to.slice_mut(s![32.., ..]);
+            changed += &from.slice(s![..32, ..]);
+            assert_eq!([one.host()?.to_owned(), other.host()?.to_owned()], expected);
+            assert_ordered(&device);
+        }
+    }
+    Ok(())
+}
+
+/// An array that fills much of limited memory has it by pages, whatever its first use was.
+#[test]
+fn what_a_guard_does_not_use_of_an_array_gives_way() -> Result<()> {
+    let device = Device::emulated(paged());
+    device.set_memory_limit(Some(72 * PAGE as u64))?;
+    let stream = device.stream();
+    let (mut one, mut other) = (table(0), table(1));
+    launch(&mut one, &rows(0..ROWS), &stream)?;
+    let guard = one.slice(s![7..9, ..]).gpu_on(&stream)?;
+    launch(&mut other, &rows(0..ROWS), &stream)?;
+    assert_eq!(device.memory().in_use, (72 * PAGE) as u64, "no more gives way than is needed");
+    drop(guard);
+    // What was used as a whole gives way as a whole.
+    let small = table(2);
+    small.slice(s![..10, ..]).prefetch(&stream)?;
+    assert_eq!(one.residency().on(&device), Absent);
+    assert_eq!(other.residency().on(&device), Absent);
+    assert_eq!(one.host()?.to_owned(), values(0) + 1);
+    assert_eq!(other.host()?.to_owned(), values(1) + 1);
+    assert_ordered(&device);
+    Ok(())
+}
+
 /// Pages on a device with room for some of them, of which the least recently used give way.
 #[derive(Default)]
 struct Lru {
@@ -467,6 +560,26 @@ fn columns_are_tiles_where_pages_are_small() {
         }
         assert_eq!(array.host().expect("nothing is lost").to_owned(), values(0) + 1);
         assert_ordered(&device);
+    }
+}
+
+/// Each row of a tile has a run of pages of its own.
+#[test]
+fn a_tile_of_columns_is_written_back_at_once() {
+    const WIDTH: usize = 8;
+    let device = Device::emulated(Emulation::new().page_bytes(4 * WIDTH as u64));
+    device.set_memory_limit(Some((2 * ROWS * 4 * WIDTH) as u64)).expect("nothing is in use");
+    let (stream, mut array) = (device.stream(), table(0));
+    for tile in 0..6 {
+        let before = device.emulation().expect("it is emulated").calls().len();
+        let at = (0..ROWS, tile * WIDTH..(tile + 1) * WIDTH);
+        launch(&mut array, &at, &stream).expect("it fits");
+        let calls = device.emulation().expect("it is emulated").calls().split_off(before);
+        let of = |kind| calls.iter().filter(|call| call.kind == kind).count();
+        let kinds = [CallKind::Commit, CallKind::Decommit, CallKind::Upload, CallKind::Download];
+        // A full device refuses the first commit twice: beside other threads, and alone.
+        let expected = if tile < 2 { [ROWS, 0, 1, 0] } else { [ROWS + 2, ROWS, 1, 1] };
+        assert_eq!(kinds.map(of), expected, "tile {tile}");
     }
 }
 

@@ -290,7 +290,8 @@ fn a_failed_kernel_loses_only_its_own_part_of_what_is_written_back() -> Result<(
             .flat_map(move |page| (0..3).map(move |failed| (seed, page, failed)))
     }) {
         let fault = Fault::nth(failed as u64 + 1).of(CallKind::Launch).late();
-        let emulation = Emulation::new().memory(1500).page_bytes(page_bytes).seed(seed);
+        // The other array needs all pages.
+        let emulation = Emulation::new().memory(LEN as u64).page_bytes(page_bytes).seed(seed);
         let device = Device::emulated(emulation.fail(fault));
         let (stream, other) = (device.stream(), device.new_stream()?);
         let mut array = bytes(0);

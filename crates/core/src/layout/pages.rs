@@ -8,8 +8,9 @@ use smallvec::SmallVec;
 use super::{Footprint, MemoryOrder, for_each_start};
 use crate::coherence::{Region, Span};
 
-/// The most pages of a table: few enough to walk all of them.
-const PAGES_MAX: u64 = 4096;
+/// The most pages of a table: few enough to walk all of them, and enough for a tile of columns of
+/// 256 MiB in pages of 4 KiB.
+const PAGES_MAX: u64 = 1 << 16;
 
 /// Runs of pages.
 type PageRuns = SmallVec<[Range<usize>; 4]>;
@@ -27,7 +28,7 @@ pub struct PageTable {
 
 impl PageTable {
     /// A table in which no page has memory, for `len_bytes` on a device with pages of `unit_bytes`:
-    /// at most 4,096 pages, each of one or more whole units.
+    /// at most 65,536 pages, each of one or more whole units.
     pub fn new(len_bytes: u64, unit_bytes: u64) -> Self {
         let unit_bytes = unit_bytes.max(1);
         let units_per_page = len_bytes.div_ceil(unit_bytes).div_ceil(PAGES_MAX).max(1);
@@ -135,11 +136,11 @@ impl PageTable {
         self.committed_pages as u64 * self.page_bytes - beyond_bytes
     }
 
-    /// The runs of pages with memory that have one last use, with its number, in the order of the
-    /// pages.
-    pub fn runs(&self) -> impl Iterator<Item = (Range<usize>, u64)> {
-        let mut end = 0;
-        self.last_uses.chunk_by(|a, b| a == b).filter_map(move |same| {
+    /// The runs among these pages that have memory and one last use, with its number, in the order
+    /// of the pages.
+    pub fn runs(&self, pages: Range<usize>) -> impl Iterator<Item = (Range<usize>, u64)> {
+        let mut end = pages.start;
+        self.last_uses[pages].chunk_by(|a, b| a == b).filter_map(move |same| {
             let first = end;
             end += same.len();
             same[0].map(|number| (first..first + same.len(), number))
@@ -197,16 +198,38 @@ fn merged(mut runs: PageRuns) -> PageRuns {
     runs
 }
 
+/// Adds a box. Merges it with those before it if the union is a box.
+fn add_merged(regions: &mut SmallVec<[Region; 1]>, mut region: Region) {
+    while let Some(union) = regions.last().and_then(|last| last.merged(&region)) {
+        regions.pop();
+        region = union;
+    }
+    regions.push(region);
+}
+
 impl MemoryOrder {
     /// The elements of which any byte lies in this range, as disjoint boxes in the order of memory:
     /// at most two for each axis.
     pub fn regions_of_bytes(&self, bytes: Range<u64>) -> SmallVec<[Region; 1]> {
-        let mut regions = SmallVec::new();
+        self.regions_of_runs(std::iter::once(bytes))
+    }
+
+    /// The elements of which any byte lies in these ranges, which ascend, as disjoint boxes: one if
+    /// the ranges are the rows of a box.
+    pub fn regions_of_runs(
+        &self,
+        runs: impl IntoIterator<Item = Range<u64>>,
+    ) -> SmallVec<[Region; 1]> {
         let element_bytes = self.byte_axis().len().max(1);
-        let end = bytes.end.min(self.len_bytes()).div_ceil(element_bytes);
-        let elements = bytes.start / element_bytes..end;
-        if bytes.start < bytes.end && elements.start < elements.end {
-            self.add_regions(&mut regions, self.whole(), 0, elements);
+        let (mut regions, mut first, mut of_run) = (SmallVec::new(), 0, SmallVec::new());
+        for bytes in runs.into_iter().filter(|bytes| bytes.start < bytes.end) {
+            let end = bytes.end.min(self.len_bytes()).div_ceil(element_bytes);
+            let elements = first.max(bytes.start / element_bytes)..end;
+            first = first.max(end);
+            if elements.start < elements.end {
+                self.add_regions(&mut of_run, self.whole(), 0, elements);
+                of_run.drain(..).for_each(|region| add_merged(&mut regions, region));
+            }
         }
         regions
     }

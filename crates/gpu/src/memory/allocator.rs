@@ -9,7 +9,7 @@ use super::external::ExternalAllocation;
 use super::managed::{ManagedMemory, expect_concurrent_access};
 use super::page_driver::Pages;
 use super::pool::{MemoryPool, PoolFunctions};
-use super::reservations::Reservations;
+use super::reservations::{QueuedAt, Reservations};
 use crate::capture_mode::Relaxed;
 use crate::context::Context;
 use crate::driver::{DeviceAttribute, Driver, StreamHandle, invalid, status};
@@ -17,7 +17,7 @@ use resident_backend::host_allocation::{ByteCount, CountedBytes};
 use resident_backend::imports::{AddressRange, InUse, counted_bytes, counted_in_pinned};
 use resident_backend::sync::{BackendGuard, BackendLock};
 use resident_backend::{
-    Address, BackendError, BackendErrorKind, HostMemory, MappedMemory, MemoryUsage,
+    Address, BackendError, BackendErrorKind, HostMemory, MappedMemory, MemoryUsage, scope,
 };
 
 /// Allocates and frees device memory.
@@ -482,6 +482,16 @@ impl Allocations {
 
     fn bytes_below_limit(&self) -> u64 {
         self.limit_bytes.map_or(u64::MAX, |limit| limit.saturating_sub(self.all_bytes_in_use()))
+    }
+
+    /// Where the decommit of pages is queued whose memory a commit of `len_bytes` has to use, since
+    /// new memory would exceed the limit. `None` inside kernel bodies, where no call may wait.
+    pub(super) fn leaving_to_reuse(&self, len_bytes: u64) -> Option<QueuedAt> {
+        let new_bytes = len_bytes.saturating_sub(self.reservations.kept_bytes());
+        let held_bytes = self.all_bytes_in_use() + self.reservations.pooled_bytes();
+        let is_beyond = self.limit_bytes.is_some_and(|limit| held_bytes + new_bytes > limit);
+        (new_bytes > 0 && is_beyond && !scope::is_in_body())
+            .then(|| self.reservations.any_leaving())?
     }
 
     /// The bytes in use, those of managed memory and of pages included.

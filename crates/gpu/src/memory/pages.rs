@@ -4,8 +4,8 @@
 //! A page is as long as the smallest piece of memory that the driver maps, usually 2 MiB. The
 //! memory of decommitted pages is unmapped and kept for the next commit, so that a program that
 //! uses one part after the other maps and unmaps memory, but creates and releases none. It counts
-//! as pooled, and `trim` releases it. A commit for which the driver has no memory first waits for
-//! that of other pages whose decommit is queued.
+//! as pooled, and `trim` releases it. A commit for which the driver has no memory, or the limit no
+//! room beside it, first waits for that of other pages whose decommit is queued.
 //!
 //! The driver unmaps memory at once, whatever work uses it. So the host does it, once the work
 //! before a decommit or a free is complete, as it frees memory on devices without pools: the
@@ -54,8 +54,9 @@ impl DeviceMemory {
         self.allocations().reservations.contains(address)
     }
 
-    /// Commits memory to pages. If the decommit of any is queued, returns where: the caller waits,
-    /// and calls this again.
+    /// Commits memory to pages. If the decommit of any is queued, or if under the limit the memory
+    /// of others has to be used again, returns where that is queued: the caller waits, and calls
+    /// this again.
     pub(crate) fn commit(&self, range: &PageRange) -> Result<Option<QueuedAt>, BackendError> {
         let pages = self.pages("commit")?;
         let peers = pages.mapping.lock();
@@ -69,6 +70,9 @@ impl DeviceMemory {
                 return Ok(Some(at));
             }
             allocations.expect_below_limit(len_bytes)?;
+            if let Some(at) = allocations.leaving_to_reuse(len_bytes) {
+                return Ok(Some(at));
+            }
             let begun = allocations.reservations.begin_commit(range);
             // A page that the driver refused to unmap still has memory.
             begun.map_err(|detail| unmapped.err().unwrap_or_else(|| refused(detail)))?

@@ -78,6 +78,11 @@ impl Reservations {
         self.pooled_bytes
     }
 
+    /// The bytes of memory that is mapped nowhere.
+    pub(super) fn kept_bytes(&self) -> u64 {
+        self.page_bytes * self.kept.len() as u64
+    }
+
     /// The number of bytes for which addresses are reserved.
     pub(super) fn whole_pages(&self, len_bytes: u64) -> Option<u64> {
         len_bytes.checked_next_multiple_of(self.page_bytes)

@@ -9,15 +9,15 @@ use proptest::prelude::*;
 use super::{Footprint, MemoryOrder, PAGES_MAX, PageTable, Span};
 
 #[test]
-fn pages_are_whole_units_and_at_most_4096() {
+fn pages_are_whole_units_and_at_most_65536() {
     let cases = [
         // Length, unit; length of a page, number of pages.
         (1, 4096, 4096, 1),
         (4096, 4096, 4096, 1),
         (4097, 4096, 4096, 2),
-        (PAGES_MAX * 4096, 4096, 4096, 4096),
-        (PAGES_MAX * 4096 + 1, 4096, 8192, 2049),
-        (40 << 30, 2 << 20, 10 << 20, 4096),
+        (PAGES_MAX * 4096, 4096, 4096, 65_536),
+        (PAGES_MAX * 4096 + 1, 4096, 8192, 32_769),
+        (640 << 30, 2 << 20, 10 << 20, 65_536),
         (0, 4096, 4096, 0),
     ];
     for (len_bytes, unit_bytes, page_bytes, page_count) in cases {
@@ -51,7 +51,7 @@ fn short_strides_are_taken_as_one_extent() {
     let table = PageTable::new(order.len_bytes(), 4096);
     let column = order.whole().with_span(1, Span::single(1));
     let runs = table.pages_of([order.footprint(&column)].into_iter());
-    assert_eq!((runs.len(), runs[0].clone()), (1, 0..4096));
+    assert_eq!((runs.len(), runs[0].clone()), (1, 0..table.page_count()));
 }
 
 #[test]
@@ -159,7 +159,12 @@ fn check(table: &PageTable, model: &[Option<u64>], len_bytes: u64) -> Result<(),
     prop_assert_eq!(table.committed_bytes(), committed().map(page_bytes).sum::<u64>());
     prop_assert_eq!(table.is_full(), model.iter().all(Option::is_some));
     let mut seen = vec![None; model.len()];
-    for (run, number) in table.runs() {
+    let (half, end) = (model.len() / 2, model.len());
+    for (run, number) in table.runs(half..end) {
+        prop_assert!(run.start >= half && run.end <= end, "{:?} is beyond the pages", run);
+        prop_assert!(model[run].iter().all(|last| *last == Some(number)));
+    }
+    for (run, number) in table.runs(0..end) {
         let before = run.start.checked_sub(1).and_then(|page| seen[page]);
         prop_assert!(!run.is_empty() && before != Some(number), "{:?} continues a run", run);
         seen[run].fill(Some(number));
@@ -170,6 +175,24 @@ fn check(table: &PageTable, model: &[Option<u64>], len_bytes: u64) -> Result<(),
     let without = (0..model.len()).filter(|page| model[*page].is_none());
     prop_assert_eq!(uncommitted, without.collect::<Vec<_>>());
     Ok(())
+}
+
+#[test]
+fn rows_of_a_box_are_one_box() {
+    let (order, _) = MemoryOrder::of(&[4, 5, 8], &[40, 8, 1], 4).expect("contiguous");
+    let of = |span: [Range<u64>; 3]| {
+        let [planes, rows, columns] = span.map(|it| Span::new(it.start, it.end, 1));
+        order.whole().with_span(0, planes).with_span(1, rows).with_span(2, columns)
+    };
+    for region in [of([0..4, 0..5, 2..5]), of([1..3, 2..5, 0..7]), of([1..2, 0..5, 0..8])] {
+        let table = PageTable::new(order.len_bytes(), 4);
+        let runs = table.pages_of([order.footprint(&region)].into_iter());
+        let found = order.regions_of_runs(runs.iter().map(|run| table.bytes_of(run)));
+        assert_eq!(found.to_vec(), [region]);
+    }
+    // Both ranges have bytes of the second element.
+    let found = order.regions_of_runs([3..5, 6..9]);
+    assert_eq!(found.to_vec(), [of([0..1, 0..1, 0..3])]);
 }
 
 /// All ranges of arrays of some shapes.
