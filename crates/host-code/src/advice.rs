@@ -77,11 +77,6 @@ fn mark(line: &str, source: &str, file: &str) -> String {
     format!("    {}^\n", before.chars().map(blank).collect::<String>())
 }
 
-/// The lines of the source that errors name.
-pub(super) fn lines_of_errors(log: &str, file: &str) -> Vec<usize> {
-    log.lines().filter_map(|line| line_of(line, file)).collect()
-}
-
 /// The line of the source that an error names: 7 in `k.cu:7:3: error: ..`.
 fn line_of(line: &str, file: &str) -> Option<usize> {
     let rest = line.strip_prefix(file)?.strip_prefix(':')?;

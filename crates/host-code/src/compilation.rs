@@ -2,12 +2,11 @@
 
 use std::ffi::OsString;
 
-use super::advice::{
-    advice, asserted, lines_of_errors, overloaded, shortened, undefined, with_source_lines,
-};
+use super::advice::{advice, asserted, overloaded, shortened, undefined, with_source_lines};
 use super::compiler::{Compiler, LINKING};
 use super::contraction::{WITHOUT_VECTORS, alternates};
-use super::gpu_values::implicit;
+use super::expanded::Expanded;
+use super::gpu_values::{self, implicit};
 use super::headers::Headers;
 use super::launch_bounds;
 use super::precompiled::{self, PrecompiledHeader};
@@ -15,24 +14,29 @@ use super::refusals::initialisers;
 use super::refusals::preprocessed::{self, Preprocessed};
 use super::refusals::strictness;
 use super::temporary_files::{TemporaryFile, unusable};
-use super::translation::{self, RENAMED, Translation};
+use super::translation::{RENAMED, Translation};
+use resident_code::prelude;
+
+/// A source that is compiled, and what for.
+struct Job<'t> {
+    translation: &'t Translation,
+    options: &'t [OsString],
+    /// What stands before it: headers that are not precompiled, and more.
+    before: String,
+    source: TemporaryFile,
+    output: TemporaryFile,
+}
+
+/// The name of a source whose lines have the numbers that they have in the text for the compiler.
+const UNMARKED: &str = "resident-source";
+
+fn not_used(fault: std::io::Error) -> String {
+    unusable(&fault.to_string())
+}
 
 impl Compiler {
-    /// Compiles. The error contains the compiler's log. Where the compiler refuses a source with a
-    /// GPU's operators, it gets those of C, in the lines of the errors or everywhere: so the log
-    /// shows the source's own text.
+    /// Compiles. The error contains the compiler's log.
     pub fn compile(&self, translation: &Translation) -> Result<Vec<u8>, String> {
-        let in_part = |log: String| {
-            let lines = lines_of_errors(&log, translation.file());
-            translation.without_gpu_values_in(&lines).map_or(Err(log), |it| self.compile_once(&it))
-        };
-        let everywhere = |log| {
-            translation.without_gpu_values().map_or(Err(log), |plain| self.compile_once(&plain))
-        };
-        self.compile_once(translation).or_else(in_part).or_else(everywhere)
-    }
-
-    fn compile_once(&self, translation: &Translation) -> Result<Vec<u8>, String> {
         match precompiled::header(self, translation) {
             None => self.compile_behind(None, translation),
             Some(header) => self.compile_behind_either(&header, translation),
@@ -64,37 +68,23 @@ impl Compiler {
         precompiled: Option<&PrecompiledHeader>,
         translation: &Translation,
     ) -> Result<Vec<u8>, String> {
-        let not_used = |fault: std::io::Error| unusable(&fault.to_string());
-        let source = TemporaryFile::new("cpp")?;
-        let output = TemporaryFile::new("so")?;
-        let before = if precompiled.is_some() { "" } else { translation.headers() };
-        let fill =
-            |hidden: &[_]| source.fill([before, &translation.text(hidden)].concat().as_bytes());
-        fill(&[])?;
+        let (source, output) = (TemporaryFile::new("cpp")?, TemporaryFile::new("so")?);
         let write = || Headers::write(translation.missing_headers());
         let headers = translation.has_headers.then(write).transpose().map_err(not_used)?;
         let folders = headers.iter().flat_map(Headers::options);
         let first = precompiled.into_iter().flat_map(|header| header.options());
         let others = translation.options().iter().cloned();
         let options: Vec<OsString> = first.chain(folders).chain(others).collect();
-        if translation.is_strict()
-            && let Some(preprocessed) = self.preprocessed(&source, &options, translation)?
-        {
-            let fault = strictness::fault(&preprocessed, translation.options_of_source());
-            fault.map_or(Ok(()), Err)?;
-            let hidden = launch_bounds::hidden(&preprocessed.text);
-            if !hidden.is_empty() {
-                fill(&hidden)?;
-            }
-        }
-        let log = self.compile_file(&source, &output, &options, translation)?;
-        let mut image = std::fs::read(&output.path).map_err(not_used)?;
-        if implicit::is_warned(&log, translation.file())
-            && self.show_conversions(&source, &options, translation)?
-            && self.compile_file(&source, &output, &options, translation).is_ok()
-        {
-            image = std::fs::read(&output.path).map_err(not_used)?;
-        }
+        let headers = if precompiled.is_some() { "" } else { translation.headers() };
+        let before = [headers, &translation.text_before()].concat();
+        let job = Job { translation, options: &options, before, source, output };
+        let (text, preprocessed) = self.text_with_bounds(&job, headers)?;
+        let expanded = preprocessed.as_deref();
+        let expanded = expanded.and_then(|text| Expanded::of(text, translation.file()));
+        let image = match expanded {
+            Some(expanded) => self.compile_expanded(&job, &expanded, &text)?,
+            None => self.compile_text(&job, &text)?.0,
+        };
         if object::File::parse(&*image).is_err() {
             return Err(self.no_code());
         }
@@ -104,14 +94,80 @@ impl Compiler {
         Ok(image)
     }
 
-    /// Makes code of a file. Returns the compiler's log.
-    fn compile_file(
+    /// The source as it was given, with the launch bounds of its kernels, and what the preprocessor
+    /// makes of it. Refuses what NVRTC does.
+    fn text_with_bounds(
         &self,
-        source: &TemporaryFile,
-        output: &TemporaryFile,
-        options: &[OsString],
-        translation: &Translation,
-    ) -> Result<String, String> {
+        job: &Job<'_>,
+        headers: &str,
+    ) -> Result<(String, Option<String>), String> {
+        let translation = job.translation;
+        let text = [headers, &translation.text(&[])].concat();
+        job.source.fill(text.as_bytes())?;
+        let Some(preprocessed) = self.preprocessed(job)? else { return Ok((text, None)) };
+        if !translation.is_strict() {
+            return Ok((text, Some(preprocessed)));
+        }
+        let found = Preprocessed::of(&preprocessed, translation.file());
+        let fault = strictness::fault(&found, translation.options_of_source());
+        fault.map_or(Ok(()), Err)?;
+        let hidden = launch_bounds::hidden(&found.text);
+        let with_bounds = [headers, &translation.text(&hidden)].concat();
+        if with_bounds == text {
+            return Ok((text, Some(preprocessed)));
+        }
+        job.source.fill(with_bounds.as_bytes())?;
+        Ok((with_bounds, self.preprocessed(job)?))
+    }
+
+    /// Compiles a source with a GPU's values. Where the compiler refuses these, it gets those of C
+    /// in the lines of the errors, or everywhere. Errors are those of the source as it was given.
+    fn compile_expanded(
+        &self,
+        job: &Job<'_>,
+        expanded: &Expanded<'_>,
+        given: &str,
+    ) -> Result<Vec<u8>, String> {
+        let source = expanded.source();
+        let changed = gpu_values::with_gpu_values(&source);
+        let log = match self.compile_source(job, expanded, &changed) {
+            Ok(image) => return Ok(image),
+            Err(log) => log,
+        };
+        let (image, _) = self.compile_text(job, given)?;
+        let in_part = expanded.without_errors(&changed, &source, &log);
+        let compiled = self.compile_source(job, expanded, &in_part);
+        Ok(compiled.or_else(|_| self.compile_source(job, expanded, &source)).unwrap_or(image))
+    }
+
+    /// Compiles a source whose floats become integers as on a GPU also where only the compiler sees
+    /// it.
+    fn compile_source(
+        &self,
+        job: &Job<'_>,
+        expanded: &Expanded<'_>,
+        source: &str,
+    ) -> Result<Vec<u8>, String> {
+        let text = |source: &str| [&*job.before, &expanded.with(source)].concat();
+        let (image, log) = self.compile_text(job, &text(source))?;
+        if !implicit::is_warned(&log) {
+            return Ok(image);
+        }
+        let changed = self.with_conversions(job, expanded, source)?;
+        let compiled = changed.and_then(|changed| self.compile_text(job, &text(&changed)).ok());
+        Ok(compiled.map_or(image, |(image, _)| image))
+    }
+
+    /// Makes code of a text. Returns it with the compiler's log.
+    fn compile_text(&self, job: &Job<'_>, text: &str) -> Result<(Vec<u8>, String), String> {
+        job.source.fill(text.as_bytes())?;
+        let log = self.compile_file(job)?;
+        Ok((std::fs::read(&job.output.path).map_err(not_used)?, log))
+    }
+
+    /// Makes code of a file. Returns the compiler's log.
+    fn compile_file(&self, job: &Job<'_>) -> Result<String, String> {
+        let Job { translation, options, source, output, .. } = job;
         let refused = |log: String| self.refusal(&implicit::without_warnings(&log), translation);
         if translation.is_checked() {
             return self.run_checked(source, output, options, refused);
@@ -128,47 +184,40 @@ impl Compiler {
         Ok(log)
     }
 
-    /// Fills the file with a source whose floats become integers as on a GPU also where only the
-    /// compiler sees it. Returns whether there are such.
-    fn show_conversions(
+    /// The source whose floats become integers as on a GPU where only the compiler sees it. `None`
+    /// if there is nothing to change.
+    fn with_conversions(
         &self,
-        source: &TemporaryFile,
-        options: &[OsString],
-        translation: &Translation,
-    ) -> Result<bool, String> {
+        job: &Job<'_>,
+        expanded: &Expanded<'_>,
+        source: &str,
+    ) -> Result<Option<String>, String> {
+        let before = prelude::from_line_1("", UNMARKED);
+        let before = [&*job.before, &before].concat();
+        let text = [&*before, &expanded.without_markers(source)].concat();
+        job.source.fill(text.as_bytes())?;
         let listing: &[_] =
             if self.is_clang() { &implicit::OPTIONS_OF_CLANG } else { &implicit::OPTIONS_OF_GCC };
         let mut command = self.command();
-        command.args(options).args(listing).arg(implicit::WARNING).arg(&source.path);
+        command.args(job.options).args(listing).arg(implicit::WARNING).arg(&job.source.path);
         let output = self.output(&mut command)?;
         let listed = String::from_utf8_lossy(&output.stderr);
-        let text = std::fs::read_to_string(&source.path);
-        let text = text.map_err(|fault| unusable(&fault.to_string()))?;
-        let Some([before, own, behind]) = translation::parts(&text) else { return Ok(false) };
         let lines_before = before.lines().count();
-        let operands = implicit::operands(&listed, translation.file(), lines_before);
-        match implicit::with_operands(own, &operands) {
-            Some(own) => source.fill([before, &own, behind].concat().as_bytes()).map(|()| true),
-            None => Ok(false),
-        }
+        let mut operands = implicit::operands(&listed, UNMARKED, lines_before);
+        operands.retain(|operand| expanded.is_of_source(operand.line()));
+        Ok(implicit::with_operands(source, &operands))
     }
 
     /// The preprocessed source. If the source does not get so far, the compiler says why later.
-    fn preprocessed(
-        &self,
-        source: &TemporaryFile,
-        options: &[OsString],
-        translation: &Translation,
-    ) -> Result<Option<Preprocessed>, String> {
+    fn preprocessed(&self, job: &Job<'_>) -> Result<Option<String>, String> {
         let mut command = self.command();
-        if translation.is_checked() {
+        if job.translation.is_checked() {
             command.args(self.checked_options());
         }
-        command.arg("-E").args(options).arg(preprocessed::OPTION);
-        let output = self.output(command.arg(&source.path))?;
-        let text = String::from_utf8_lossy(&output.stdout);
-        let is_whole = output.status.success();
-        Ok(is_whole.then(|| Preprocessed::of(&text, translation.file())))
+        command.arg("-E").args(job.options).arg(preprocessed::OPTION);
+        let output = self.output(command.arg(&job.source.path))?;
+        let text = || String::from_utf8_lossy(&output.stdout).into_owned();
+        Ok(output.status.success().then(text))
     }
 
     /// What to say of a source that the compiler refuses.

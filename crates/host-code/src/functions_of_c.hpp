@@ -6,30 +6,35 @@
 // (`-fno-builtin`), and Clang by the usual ones.
 #define RESIDENT_OF_C extern __attribute__((gnu_inline, always_inline)) inline
 #ifdef __clang__
-#define RESIDENT_BUILTIN(T, name, parameters, arguments)                                          \
-    extern "C" T name parameters;
+#define RESIDENT_FUNCTION(T, name, parameters, ...) extern "C" T name parameters;
 #else
-#define RESIDENT_BUILTIN(T, name, parameters, arguments)                                          \
+#define RESIDENT_FUNCTION(T, name, parameters, ...)                                               \
     extern "C" {                                                                                  \
-    RESIDENT_OF_C T name parameters { return __builtin_##name arguments; }                        \
+    RESIDENT_OF_C T name parameters { return __VA_ARGS__; }                                       \
     }
 #endif
+#define RESIDENT_BUILTIN(T, name, parameters, arguments)                                          \
+    RESIDENT_FUNCTION(T, name, parameters, __builtin_##name arguments)
 
 // The address of an overload is that of a function of glibc's that no source names.
 #if defined(RESIDENT_GLIBC) && !defined(__clang__)
-#define RESIDENT_OVERLOAD(T, name, parameters, arguments)                                         \
+#define RESIDENT_OVERLOAD(T, name, parameters, arguments, ...)                                    \
     extern T name parameters __asm__(#name "f32");                                                \
-    RESIDENT_OF_C T name parameters { return __builtin_##name##f arguments; }
+    RESIDENT_OF_C T name parameters { return __VA_ARGS__; }
 #else
-#define RESIDENT_OVERLOAD(T, name, parameters, arguments)                                         \
+#define RESIDENT_OVERLOAD(T, name, parameters, arguments, ...)                                    \
     inline T name parameters { return name##f arguments; }
 #endif
 
-/// A function for `double`, the one for `float` by its own name, and by the same.
+/// A function for `double`, the one for `float` by its own name, and by the same: with these
+/// values, or with those of the compiler's functions.
+#define RESIDENT_VALUES(Double, Float, name, of_double, of_float, arguments, double_value, ...)   \
+    RESIDENT_FUNCTION(Double, name, of_double, double_value)                                      \
+    RESIDENT_FUNCTION(Float, name##f, of_float, __VA_ARGS__)                                      \
+    RESIDENT_OVERLOAD(Float, name, of_float, arguments, __VA_ARGS__)
 #define RESIDENT_BOTH(Double, Float, name, of_double, of_float, arguments)                        \
-    RESIDENT_BUILTIN(Double, name, of_double, arguments)                                          \
-    RESIDENT_BUILTIN(Float, name##f, of_float, arguments)                                         \
-    RESIDENT_OVERLOAD(Float, name, of_float, arguments)
+    RESIDENT_VALUES(Double, Float, name, of_double, of_float, arguments,                          \
+                    __builtin_##name arguments, __builtin_##name##f arguments)
 // GCC takes such calls, which are ambiguous.
 #define RESIDENT_NOT_MIXED(name)                                                                  \
     template <typename... Types,                                                                  \
@@ -39,6 +44,18 @@
 #define RESIDENT_OF_TWO(name)                                                                     \
     RESIDENT_BOTH(double, float, name, (double x, double y), (float x, float y), (x, y))
 #define RESIDENT_TO(T, name) RESIDENT_BOTH(T, T, name, (double x), (float x), (x))
+// The lesser of two zeros is the negative one, and beside not-a-number it is the other.
+#define RESIDENT_EXTREME_OF(order, is_wanted)                                                     \
+    ((x order y) | (y != y) | ((x == y) & (is_wanted(__builtin_signbit(x) != 0)))) ? x : y
+#define RESIDENT_EXTREME(name, order, is_wanted)                                                  \
+    RESIDENT_VALUES(double, float, name, (double x, double y), (float x, float y), (x, y),        \
+                    RESIDENT_EXTREME_OF(order, is_wanted), RESIDENT_EXTREME_OF(order, is_wanted))
+// What is too large becomes the largest number, and not-a-number the lowest one.
+#define RESIDENT_ROUNDED_BY(most, builtin) x < 0x1p63f ? builtin(x) : x == x ? most : -most - 1
+#define RESIDENT_ROUNDED(T, most, name)                                                           \
+    RESIDENT_VALUES(T, T, name, (double x), (float x), (x),                                       \
+                    RESIDENT_ROUNDED_BY(most, __builtin_##name),                               \
+                    RESIDENT_ROUNDED_BY(most, __builtin_##name##f))
 #define RESIDENT_SCALED(name, T)                                                                  \
     RESIDENT_BOTH(double, float, name, (double x, T by), (float x, T by), (x, by))
 #define RESIDENT_OF_ORDER(name)                                                                   \
@@ -53,17 +70,20 @@ RESIDENT_OF_ONE(logb) RESIDENT_OF_ONE(nearbyint) RESIDENT_OF_ONE(rint) RESIDENT_
 RESIDENT_OF_ONE(sin) RESIDENT_OF_ONE(sinh) RESIDENT_OF_ONE(sqrt) RESIDENT_OF_ONE(tan)
 RESIDENT_OF_ONE(tanh) RESIDENT_OF_ONE(tgamma) RESIDENT_OF_ONE(trunc) RESIDENT_OF_ONE(y0)
 RESIDENT_OF_ONE(y1)
-RESIDENT_OF_TWO(atan2) RESIDENT_OF_TWO(copysign) RESIDENT_OF_TWO(fdim) RESIDENT_OF_TWO(fmax)
-RESIDENT_OF_TWO(fmin) RESIDENT_OF_TWO(fmod) RESIDENT_OF_TWO(hypot) RESIDENT_OF_TWO(nextafter)
-RESIDENT_OF_TWO(pow) RESIDENT_OF_TWO(remainder)
+RESIDENT_OF_TWO(atan2) RESIDENT_OF_TWO(copysign) RESIDENT_OF_TWO(fdim) RESIDENT_OF_TWO(fmod)
+RESIDENT_OF_TWO(hypot) RESIDENT_OF_TWO(nextafter) RESIDENT_OF_TWO(pow) RESIDENT_OF_TWO(remainder)
+RESIDENT_EXTREME(fmax, >, !) RESIDENT_EXTREME(fmin, <, )
 RESIDENT_NOT_MIXED(atan2) RESIDENT_NOT_MIXED(fdim) RESIDENT_NOT_MIXED(fmax)
 RESIDENT_NOT_MIXED(fmin) RESIDENT_NOT_MIXED(fmod) RESIDENT_NOT_MIXED(hypot)
 RESIDENT_NOT_MIXED(nextafter) RESIDENT_NOT_MIXED(pow) RESIDENT_NOT_MIXED(remainder)
 RESIDENT_BOTH(double, float, fma, (double x, double y, double z), (float x, float y, float z),
               (x, y, z))
 RESIDENT_NOT_MIXED(fma)
-RESIDENT_TO(int, ilogb) RESIDENT_TO(long, lrint) RESIDENT_TO(long, lround)
-RESIDENT_TO(long long, llrint) RESIDENT_TO(long long, llround)
+RESIDENT_TO(int, ilogb)
+RESIDENT_ROUNDED(long, 9223372036854775807l, lrint)
+RESIDENT_ROUNDED(long, 9223372036854775807l, lround)
+RESIDENT_ROUNDED(long long, 9223372036854775807ll, llrint)
+RESIDENT_ROUNDED(long long, 9223372036854775807ll, llround)
 RESIDENT_SCALED(ldexp, int) RESIDENT_SCALED(scalbn, int) RESIDENT_SCALED(scalbln, long)
 RESIDENT_OF_ORDER(jn) RESIDENT_OF_ORDER(yn)
 RESIDENT_BUILTIN(double, nan, (const char *tag), (tag))
@@ -145,9 +165,15 @@ RESIDENT_OF_FLOAT float remquo(float x, float y, int *quotient) { return remquof
 #undef RESIDENT_OF_TWO
 #undef RESIDENT_OF_ONE
 #undef RESIDENT_NOT_MIXED
+#undef RESIDENT_ROUNDED
+#undef RESIDENT_ROUNDED_BY
+#undef RESIDENT_EXTREME
+#undef RESIDENT_EXTREME_OF
 #undef RESIDENT_BOTH
+#undef RESIDENT_VALUES
 #undef RESIDENT_OVERLOAD
 #undef RESIDENT_BUILTIN
+#undef RESIDENT_FUNCTION
 #undef RESIDENT_OF_C
 
 extern "C" void *malloc(size_t bytes);

@@ -42,6 +42,7 @@ mod compilation;
 pub mod compiler;
 mod contraction;
 mod declared_kernels;
+mod expanded;
 mod faults;
 mod fiber;
 mod gpu_values;

@@ -157,17 +157,23 @@ template <typename... Values> constexpr print_fault fault_of(const char *format)
     return fault == print_fault::too_wide ? print_fault::none : fault;
 }
 
-[[maybe_unused]] static void print_fails(print_fault fault) {
+/// Of a format that is no constant.
+[[maybe_unused]] RESIDENT_UNCHECKED __attribute__((noinline)) static void
+print_fails(print_fault fault) {
     const char *text = "";
 #define RESIDENT_FAULT(name, words)                                                               \
     if (fault == print_fault::name) text = words;
     RESIDENT_PRINT_FAULTS(RESIDENT_FAULT)
 #undef RESIDENT_FAULT
+#ifdef RESIDENT_SANITIZE
+    resident_sanitizer_calls->prints_wrongly(text, RESIDENT_CODE);
+#else
     char message[768];
     resident_library->format(message, sizeof message,
                              "%s (block (%u, %u, %u), thread (%u, %u, %u))", text, blockIdx.x,
                              blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z);
     resident_library->fail(message);
+#endif
 }
 
 /// Tells the checker of a text that is read to its end, or as many bytes of it.

@@ -62,8 +62,6 @@ pub struct Translation {
     headers: String,
     /// What of this source stands behind them, the source, and what stands behind it.
     parts: [String; 3],
-    /// The source with the operators of C, if it is another one.
-    without_gpu_values: Option<String>,
     /// The name expressions of kernels, which are listed behind the source.
     expressions: Vec<Arc<str>>,
     bounded_templates: Vec<String>,
@@ -116,8 +114,6 @@ impl Translation {
         };
         let mut dynamic_arrays = Vec::new();
         let replaced = with_shared_memory(&listed, &mut dynamic_arrays);
-        let with_gpu_values = gpu_values::with_gpu_values(&replaced);
-        let is_other = with_gpu_values != replaced;
         let others = entries.unwrap_or_default().iter();
         let is_left_out = |entry: &str| LeftOut::named_in(&left_out, entry).is_some();
         let others = others.filter(|entry| !names.iter().any(|name| **name == ***entry));
@@ -125,8 +121,7 @@ impl Translation {
         let expressions = others.cloned().collect();
         Ok(Self {
             headers: headers_before(checks),
-            parts: [before(text), with_gpu_values, behind()?],
-            without_gpu_values: is_other.then_some(replaced),
+            parts: [before(text), replaced, behind()?],
             expressions,
             bounded_templates,
             options: options(program, path, checks)?,
@@ -146,28 +141,6 @@ impl Translation {
         })
     }
 
-    /// The same source with the operators of C in these lines, if it has a GPU's there.
-    pub(super) fn without_gpu_values_in(&self, lines: &[usize]) -> Option<Self> {
-        let plain = self.without_gpu_values.as_deref()?;
-        let [before, source, behind] = self.parts.clone();
-        let pairs = source.split_inclusive('\n').zip(plain.split_inclusive('\n'));
-        let chosen = (1..).zip(pairs).map(
-            |(line, (changed, plain))| {
-                if lines.contains(&line) { plain } else { changed }
-            },
-        );
-        let mixed: String = chosen.collect();
-        let is_other = mixed != source;
-        is_other.then(|| Self { parts: [before, mixed, behind], ..self.clone() })
-    }
-
-    /// The same source with the operators of C everywhere, if it has a GPU's somewhere.
-    pub(super) fn without_gpu_values(&self) -> Option<Self> {
-        let source = self.without_gpu_values.clone()?;
-        let [before, _, behind] = self.parts.clone();
-        Some(Self { parts: [before, source, behind], ..self.clone() })
-    }
-
     /// Whether an option includes a file before all others.
     pub(super) fn includes_before(&self) -> bool {
         self.options.iter().any(|option| option == "-include")
@@ -180,11 +153,16 @@ impl Translation {
 
     /// The text for the compiler behind the headers, in which kernels have these launch bounds.
     pub(super) fn text(&self, hidden: &[HiddenBounds]) -> String {
-        let [before, source, behind] = &self.parts;
+        let [_, source, behind] = &self.parts;
         let source = launch_bounds::with_hidden(source, hidden);
         let source = prelude::from_line_1(&source, &self.file);
         let expressions = self.listed_expressions(hidden);
-        format!("\n{before}{START}{source}{END}{expressions}{behind}")
+        format!("{}{source}\n{expressions}{behind}", self.text_before())
+    }
+
+    /// What of it stands before the source.
+    pub(super) fn text_before(&self) -> String {
+        format!("\n{}", self.parts[0])
     }
 
     fn listed_expressions(&self, hidden: &[HiddenBounds]) -> String {
@@ -256,7 +234,7 @@ impl Translation {
         let parts = self.parts.join("\0");
         let hooks = if self.is_checked() { sanitizer::HOOKS } else { "" };
         let strict = [u8::from(self.is_strict)];
-        let texts = [&*self.headers, &parts, &headers, hooks].join("\0");
+        let texts = [&*self.headers, &parts, &headers, hooks, gpu_values::VERSION].join("\0");
         [options, b"\0\0", texts.as_bytes(), b"\0", &strict].concat()
     }
 }
@@ -344,20 +322,6 @@ fn expression(entry: &str, bounded_templates: &[String], hidden: &[HiddenBounds]
     format!(
         "#line 1 \"{ENTRY_FILE}\"\nRESIDENT_HOST_EXPRESSION(\"{quoted}\", {bound}, {function})\n"
     )
-}
-
-/// What stands before the source, and behind it.
-const START: &str = "// Resident: the source.\n";
-const END: &str = "\n// Resident: behind the source.\n";
-
-/// The parts of a text for the compiler: what stands before line 1 of the source, the source, and
-/// what stands behind it.
-pub(super) fn parts(text: &str) -> Option<[&str; 3]> {
-    let start = text.find(START)? + START.len();
-    let directive = start + text[start..].find("#line")?;
-    let (before, rest) = text.split_at(directive + text[directive..].find('\n')? + 1);
-    let (source, behind) = rest.split_at(rest.rfind(END)?);
-    Some([before, source, behind])
 }
 
 /// The name in messages of what an entry says.

@@ -8,6 +8,8 @@ cases! {
     shifts_by_any_count, shifts_in_place_and_of_bit_fields, shifts_of_records_are_their_own,
     conversions_of_floats, conversions_of_doubles, conversions_in_each_form,
     conversions_of_halves, conversions_by_functions, conversions_that_the_text_does_not_show,
+    conversions_in_templates_and_records, conversions_in_macros, extremes_of_zeros,
+    numbers_rounded_to_integers,
     extremes_of_integers, extremes_of_floats, products_of_complex_numbers_are_rounded_apart,
     products_are_rounded_apart_in_turn
 }
@@ -333,6 +335,123 @@ fn conversions_that_the_text_does_not_show() -> Case {
             (if *x > 2.0 { *x } else { 2.0 * x }) as i32,
             x.abs() as i32,
         ]
+    });
+    case(text, Grid::new(1, x.len() as u32), &x, expected)
+}
+
+fn conversions_in_templates_and_records() -> Case {
+    let text = r#"
+        template <typename T> struct Traits { typedef int type; using small = unsigned char; };
+        template <typename T> __device__ typename Traits<T>::type by_trait(T x) {
+            return (typename Traits<T>::type)x;
+        }
+        template <typename T> __device__ int small(T x) {
+            return static_cast<typename Traits<T>::small>(x);
+        }
+        template <typename T> struct Member { T a; __device__ Member(float x) : a(x) {} };
+        struct Float { float value; __device__ operator float() const { return value; } };
+        template <typename T> struct Proxy {
+            T value;
+            __device__ operator T() const { return value; }
+        };
+        struct Both {
+            float value;
+            __device__ operator float() const { return value; }
+            __device__ operator int() const { return 7; }
+        };
+        struct Sum { int sum; __device__ Sum &operator+=(float x) { sum += x; return *this; } };
+        enum Color { red };
+        enum class Small : unsigned char { one };
+        extern "C" __global__ void run(const float *in, int *out, int n) {
+            float x = in[threadIdx.x];
+            int *o = out + 14 * threadIdx.x;
+            o[0] = by_trait(x);
+            o[1] = small(x);
+            o[2] = Member<int>(x).a;
+            o[3] = (int)Float{x};
+            int implicit = Float{x}; o[4] = implicit;
+            o[5] = (unsigned)Proxy<float>{x};
+            o[6] = (int)Both{x};
+            Sum sum = {0}; sum += x; o[7] = sum.sum;
+            o[8] = (Color)x;
+            o[9] = (int)(Small)x;
+            o[10] = static_cast<int>(static_cast<Color>(x));
+            o[11] = ~(int)x;
+            o[12] = (const int)x + decltype(n)(x);
+            o[13] = [](auto y) { return (int)y; }(x);
+        }
+    "#;
+    let x = [0.0_f32, -5.5, 41.75, 300.0, -300.0, 3e10, -3e10, f32::NAN, f32::INFINITY];
+    let expected = x.iter().flat_map(|x| {
+        let (int, byte) = (*x as i32, i32::from(*x as u32 as u8));
+        let unsigned = *x as u32 as i32;
+        let sum = int.wrapping_add(int);
+        [int, byte, int, int, int, unsigned, 7, int, int, byte, int, !int, sum, int]
+    });
+    case(text, Grid::new(1, x.len() as u32), &x, expected)
+}
+
+fn conversions_in_macros() -> Case {
+    let text = r#"
+        #define ROUNDED(x) ((int)((x) + 0.5f))
+        #define CONVERTED(T, x) ((T)(x))
+        #define TO_INT (int)
+        #define ASSIGN(a, b) a = b
+        #define LARGER(a, b) ((a) > (b) ? (a) : (b))
+        float x = in[threadIdx.x];
+        int *o = out + 6 * threadIdx.x;
+        o[0] = ROUNDED(x);
+        o[1] = CONVERTED(unsigned char, x);
+        o[2] = TO_INT x;
+        ASSIGN(o[3], x);
+        o[4] = LARGER(x, 2);
+        o[5] = (unsigned char)300.0f + (unsigned char)(x * 0 + 300.0f);
+    "#;
+    let x = [0.0_f32, -5.5, 41.75, 300.0, 3e10, -3e10, 7.0, 1e30];
+    let expected = x.iter().flat_map(|x| {
+        let int = *x as i32;
+        let larger = if *x > 2.0 { int } else { 2 };
+        [(x + 0.5) as i32, i32::from(*x as u32 as u8), int, int, larger, 88]
+    });
+    case(text, Grid::new(1, x.len() as u32), &x, expected)
+}
+
+/// `-0` is less than `+0`.
+fn extremes_of_zeros() -> Case {
+    let text = r#"
+        float x = in[threadIdx.x], y = in[n - 1 - threadIdx.x];
+        unsigned *o = out + 5 * threadIdx.x;
+        o[0] = __float_as_uint(fminf(x, y));
+        o[1] = __float_as_uint(fmaxf(x, y));
+        o[2] = __float_as_uint((float)fmin((double)x, (double)y));
+        o[3] = __float_as_uint((float)max((double)x, (double)y));
+        o[4] = __float_as_uint(fmaxf(x, 0.0f));
+    "#;
+    let x = [0.0_f32, -0.0, 0.0, -0.0, -0.0, 0.0, 0.0, -0.0];
+    let expected = (0..x.len()).flat_map(|at| {
+        let (x, y) = (x[at].to_bits(), x[x.len() - 1 - at].to_bits());
+        [x | y, x & y, x | y, x & y, 0]
+    });
+    case(text, Grid::new(1, 8), &x, expected.collect::<Vec<u32>>())
+}
+
+fn numbers_rounded_to_integers() -> Case {
+    let text = r#"
+        double x = in[threadIdx.x];
+        long long *o = out + 5 * threadIdx.x;
+        o[0] = lroundf((float)x);
+        o[1] = llrintf((float)x);
+        o[2] = lrint(x);
+        o[3] = llround(x);
+        o[4] = lround((float)x);
+    "#;
+    let x = [0.0, 2.5, -2.5, 3e10, -3e10, 1e19, -1e19, 9.3e18, 1e30, f64::INFINITY, f64::NAN];
+    let long = |x: f64| if x.is_nan() { i64::MIN } else { x as i64 };
+    let expected = x.iter().flat_map(|x| {
+        let narrow = f64::from(*x as f32);
+        let [away, even] = [long(x.round()), long(x.round_ties_even())];
+        let [narrow_away, narrow_even] = [long(narrow.round()), long(narrow.round_ties_even())];
+        [narrow_away, narrow_even, even, away, narrow_away]
     });
     case(text, Grid::new(1, x.len() as u32), &x, expected)
 }

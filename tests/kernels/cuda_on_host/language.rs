@@ -168,6 +168,7 @@ fn a_header_is_included_before_the_source() -> Result<()> {
 }
 
 /// As for NVRTC, which takes it from there for a file. In angle brackets it is in the other folder.
+/// What headers convert and shift has a GPU's value too.
 #[test]
 fn a_header_in_quotes_is_looked_for_beside_its_file_first() -> Result<()> {
     let folder = std::env::temp_dir().join(format!("resident-beside-{}", std::process::id()));
@@ -178,14 +179,16 @@ fn a_header_in_quotes_is_looked_for_beside_its_file_first() -> Result<()> {
         path
     };
     file("include/v.h", "#pragma once\n#define OTHER 3\n");
-    file("source/v.h", "#define BESIDE 5\n");
-    let text = "#include \"v.h\"\n#include <v.h>\n\
-                extern \"C\" __global__ void k(int *x) { x[0] = BESIDE + OTHER; }";
+    let values = "__device__ int converted(float x) { int y = x; return (int)x & y; }\n\
+                  __device__ unsigned shifted(unsigned x, int n) { return x << n; }\n";
+    file("source/v.h", &format!("#define BESIDE 5\n{values}"));
+    let text = "#include \"v.h\"\n#include <v.h>\nextern \"C\" __global__ void k(int *x) {\n\
+                x[0] = BESIDE + OTHER; x[1] = converted(x[1] * 3e10f); x[2] = shifted(1, x[2]); }";
     let source = CudaSource::file(file("source/k.cu", text)).include(folder.join("include"));
     let k = kernel::<(InOut<i32>,)>("k", source);
-    let mut x = SmartArray::<i32, _>::zeros(1);
+    let mut x = SmartArray::from(vec![0, 1, 32]);
     k.launch_on(&Device::cpu().stream(), Grid::new(1, 1), (&mut x,))?;
-    assert_eq!(x.get(0)?, 8);
+    assert_eq!(x.to_vec()?, [8, i32::MAX, 0]);
     std::fs::remove_dir_all(folder).expect("a folder");
     Ok(())
 }

@@ -60,12 +60,14 @@ const GLOBAL: &str =
 const AMDS: &str = "the declarations for AMD's compilers name what only they and the host's have";
 const LAST: &str = "it tells which block or warp is the last";
 const TWO_NAMES: &str = "NVRTC takes two arrays of dynamic shared memory for two places";
+const OWN_NAME: &str =
+    "NVRTC computes a call of the source's `floor` with a constant by its own one";
 const REST: &str = "with the quotient by zero at hand, NVRTC makes the rest of it";
 const LATER: &str = "its blocks wait for later ones, and run one after the other there";
 const PACKED: &str = "instructions of packed integers (`vabsdiff4`, `max.u16x2`) are not there";
 const REMOVED: &str = "the test has removed the header that it includes";
 
-pub(crate) const KNOWN: [Entry; 39] = [
+pub(crate) const KNOWN: [Entry; 40] = [
     entry("ops::map(Exp2)", "", Known::Ulp(1), FUNCTION),
     entry("ops::map(Log10)", "", Known::Ulp(1), FUNCTION),
     entry("ops::map(Log2)", "", Known::Ulp(1), FUNCTION),
@@ -83,6 +85,7 @@ pub(crate) const KNOWN: [Entry; 39] = [
     entry("line", "", Known::Differs, GLOBAL),
     entry("scaled", "ns::offset", Known::Differs, "the host has written a variable"),
     entry("same", "__CUDA_ARCH__", Known::Differs, "its options name another architecture"),
+    entry("k", "own_floor", Known::Differs, OWN_NAME),
     entry("punned", "extern __shared__ int words", Known::Differs, TWO_NAMES),
     entry("divided", "", Known::Differs, REST),
     entry("good", "tex2D", Known::NotRun, "a function of another kernel reads a texture"),

@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use super::edit::{Edit, applied};
+use crate::refusals::preprocessed::is_own;
 use resident_code::words::code_only;
 
 /// The warning, and what shows it in a log.
@@ -19,9 +20,10 @@ pub(in super::super) const OPTIONS_OF_CLANG: [&str; 2] =
 /// What stands around an operand. The value converts itself to what is wanted.
 const BEFORE: &str = "::resident::gpu::number(";
 
-/// Whether a log has such a warning of the source.
-pub(in super::super) fn is_warned(log: &str, file: &str) -> bool {
-    log.lines().any(|line| line.contains(TAG) && line.starts_with(file))
+/// Whether a log has such a warning of a file that is not the library's.
+pub(in super::super) fn is_warned(log: &str) -> bool {
+    let is_of_source = |line: &str| !line.split(':').next().is_some_and(is_own);
+    log.lines().any(|line| line.contains(TAG) && is_of_source(line))
 }
 
 /// A log without these warnings, and without the lines that show them.
@@ -49,6 +51,13 @@ pub(in super::super) struct Operand {
     last: Place,
     caret: Place,
     is_behind: bool,
+}
+
+impl Operand {
+    /// Its first line.
+    pub(in super::super) fn line(&self) -> usize {
+        self.start.0
+    }
 }
 
 /// The operands in what GCC or Clang lists of a source with so many lines before it.
@@ -89,14 +98,9 @@ fn of_clang(line: &str, file: &str, lines_before: usize) -> Option<Operand> {
     Some(Operand { start, last, caret, is_behind: true })
 }
 
-/// The text whose operands convert themselves, where that is possible; nothing if none does. Those
-/// in macros stay.
+/// The text whose operands convert themselves, where that is possible; nothing if none does.
 pub(in super::super) fn with_operands(text: &str, operands: &[Operand]) -> Option<String> {
     let code = code_only(text);
-    // There the lines are others.
-    if code.contains("#line") {
-        return None;
-    }
     let mut edits: Vec<Edit> = Vec::new();
     let mut ends = 0;
     let mut ranges: Vec<_> = operands.iter().filter_map(|one| range(&code, one)).collect();
@@ -129,10 +133,7 @@ fn range(code: &str, operand: &Operand) -> Option<(Range<usize>, usize)> {
         Some(len) => last + len.max(1),
         None => code.len(),
     };
-    let line = code[..start].rfind('\n').map_or(0, |at| at + 1);
-    let is_macro = code[line..start].trim_start().starts_with('#')
-        || code[..line].trim_end_matches('\n').ends_with('\\');
-    (start < end && !is_macro).then_some((start..end, offset(operand.caret)?))
+    (start < end).then_some((start..end, offset(operand.caret)?))
 }
 
 /// The edits of one operand. `x += y` becomes `x = number(x + (y))` if `x` can be read twice.
@@ -178,8 +179,7 @@ fn goes_on(behind: &str) -> bool {
 mod tests {
     use super::{BEFORE, is_warned, operands, with_operands, without_warnings};
 
-    const TEXT: &str = "int a = f;\nint b = f * 2.0f + g(f);\ns.v *= 0.5f;\ni = p[3];\n\
-                        #define A int a = f;\n";
+    const TEXT: &str = "int a = f;\nint b = f * 2.0f + g(f);\ns.v *= 0.5f;\ni = p[3];\n";
 
     fn of(listed: &str) -> String {
         let changed = with_operands(TEXT, &operands(listed, "k.cu", 900));
@@ -206,18 +206,16 @@ mod tests {
             diagnostic(&[place("finish", 2, 23), place("caret", 2, 18), place("start", 2, 9)]),
             diagnostic(&[place("finish", 3, 8), place("caret", 3, 5), place("start", 3, 1)]),
             diagnostic(&[place("caret", 4, 8), place("start", 4, 5)]),
-            diagnostic(&[place("caret", 5, 19)]),
         ];
         let of_clang = "k.cu:1:9:{901:9-901:10}{901:5-901:6}: warning: x [-Wfloat-conversion]\n\
             k.cu:2:18:{902:9-902:24}{902:5-902:6}: warning: x [-Wfloat-conversion]\n\
             k.cu:3:5:{903:1-903:12}{903:5-903:7}: warning: x [-Wfloat-conversion]\n\
             k.cu:4:5:{904:5-904:9}{904:3-904:4}: warning: x [-Wfloat-conversion]\n";
         let expected = "int a =  @(f);\nint b =  @(f * 2.0f + g(f));\ns.v = @(s.v * ( 0.5f));\n\
-            i =  @(p[3]);\n#define A int a = f;\n";
+            i =  @(p[3]);\n";
         assert_eq!(of(&of_gcc.concat()), expected);
         assert_eq!(of(of_clang), expected);
         assert_eq!(of(&of_gcc.concat().replace("k.cu", "other.h")), "");
-        assert_eq!(with_operands("#line 3\n", &operands(of_clang, "k.cu", 900)), None);
         // A call whose end is not named.
         assert_eq!(of(&diagnostic(&[place("caret", 2, 20)])), "");
     }
@@ -227,8 +225,8 @@ mod tests {
         let warning =
             "k.cu:1:9: warning: conversion [-Wfloat-conversion]\n    int a = f;\n       ^\n";
         let error = "k.cu:2:1: error: no\n    x\n    ^\n";
-        assert!(is_warned(warning, "k.cu") && !is_warned(warning, "other.h"));
-        assert!(!is_warned(error, "k.cu"));
+        let of_library = warning.replace("k.cu", "/tmp/resident-headers-1/cuda_fp16.h");
+        assert!(is_warned(warning) && !is_warned(&of_library) && !is_warned(error));
         assert_eq!(without_warnings(&[warning, error, warning].concat()), error);
     }
 }

@@ -165,22 +165,68 @@ RESIDENT_INTEGER_TYPE(long long)
 RESIDENT_INTEGER_TYPE(unsigned long long)
 #undef RESIDENT_INTEGER_TYPE
 
+template <typename T> struct is_integer<const T> : is_integer<T> {};
+
+/// The integer that an enumeration is. One without a type of its own is an `int` here.
+template <typename T, typename = decltype(T{0})> constexpr bool has_own_type(int) { return true; }
+template <typename T> constexpr bool has_own_type(...) { return false; }
+template <typename T, bool = __is_enum(T)> struct integer_of { typedef T type; };
+template <typename T, bool = has_own_type<T>(0)> struct integer_of_enumeration {
+    typedef int type;
+};
+template <typename T> struct integer_of_enumeration<T, true> {
+    typedef __underlying_type(T) type;
+};
+template <typename T> struct integer_of<T, true> : integer_of_enumeration<T> {};
+
+template <typename T> struct is_reference { static constexpr bool value = false; };
+template <typename T> struct is_reference<T &> { static constexpr bool value = true; };
+template <typename T> struct is_reference<T &&> { static constexpr bool value = true; };
+
 template <typename To, bool saturates> struct conversion {
     template <typename From> static RESIDENT_VALUE To of(From x) { return (To)x; }
 };
 template <typename To> struct conversion<To, true> {
     template <typename From> static RESIDENT_VALUE To of(From x) {
-        typedef integer<(static_cast<To>(-1) < static_cast<To>(0)), sizeof(To) == 8> Integer;
-        return static_cast<To>(truncated<Integer>(x));
+        typedef typename integer_of<To>::type I;
+        typedef integer<(static_cast<I>(-1) < static_cast<I>(0)), sizeof(I) == 8> Integer;
+        return static_cast<To>(static_cast<I>(truncated<Integer>(x)));
     }
 };
+template <typename To> using when_value = typename when<!is_reference<To>::value>::type;
 
 /// `(To)x`.
-template <typename To, typename From, when_plain<From> = 0> RESIDENT_VALUE To cast(From x) {
-    return conversion<To, is_float<From>::value && is_integer<To>::value>::of(x);
+template <typename To, typename From, when_plain<From> = 0, when_value<To> = 0>
+RESIDENT_VALUE To cast(From x) {
+    typedef typename integer_of<To>::type I;
+    return conversion<To, is_float<From>::value && is_integer<I>::value>::of(x);
+}
+
+/// The number that a record becomes by itself, if it is a float: of several numbers, and of one
+/// that is no float, there is none.
+float float_of(float);
+double float_of(double);
+#define RESIDENT_NO_FLOAT(T) void float_of(T);
+RESIDENT_NO_FLOAT(bool) RESIDENT_NO_FLOAT(char) RESIDENT_NO_FLOAT(signed char)
+RESIDENT_NO_FLOAT(unsigned char) RESIDENT_NO_FLOAT(short) RESIDENT_NO_FLOAT(unsigned short)
+RESIDENT_NO_FLOAT(int) RESIDENT_NO_FLOAT(unsigned int) RESIDENT_NO_FLOAT(long)
+RESIDENT_NO_FLOAT(unsigned long) RESIDENT_NO_FLOAT(long long)
+RESIDENT_NO_FLOAT(unsigned long long)
+#undef RESIDENT_NO_FLOAT
+template <typename T> T &&some();
+template <typename From> using float_in = decltype(float_of(some<From>()));
+template <typename From> using when_float_in = typename when<is_float<float_in<From>>::value>::type;
+
+template <typename To, typename From, when_float_in<From> = 0,
+          typename when<is_integer<typename integer_of<To>::type>::value>::type = 0>
+RESIDENT_VALUE To cast_record(From &&x, int) {
+    return cast<To>(static_cast<float_in<From>>(static_cast<From &&>(x)));
+}
+template <typename To, typename From> RESIDENT_VALUE To cast_record(From &&x, ...) {
+    return (To) static_cast<From &&>(x);
 }
 template <typename To, typename From, when_record<From> = 0> RESIDENT_VALUE To cast(From &&x) {
-    return (To) static_cast<From &&>(x);
+    return cast_record<To, From>(static_cast<From &&>(x), 0);
 }
 
 /// A float that becomes another number where the text does not show it.
@@ -192,8 +238,15 @@ template <typename From> struct float_number {
 template <typename From, when_plain<From> = 0> RESIDENT_VALUE float_number<From> number(From x) {
     return {x};
 }
-template <typename From, when_record<From> = 0> RESIDENT_VALUE From &&number(From &&x) {
+template <typename From, when_float_in<From> = 0>
+RESIDENT_VALUE float_number<float_in<From>> number_of_record(From &&x, int) {
+    return {static_cast<float_in<From>>(static_cast<From &&>(x))};
+}
+template <typename From> RESIDENT_VALUE From &&number_of_record(From &&x, ...) {
     return static_cast<From &&>(x);
+}
+template <typename From, when_record<From> = 0> RESIDENT_VALUE decltype(auto) number(From &&x) {
+    return number_of_record<From>(static_cast<From &&>(x), 0);
 }
 
 #undef RESIDENT_VALUE

@@ -1,46 +1,42 @@
 //! Shifts.
 
 use super::edit::Edit;
-use super::tokens::Region;
+use super::tokens::Tokens;
 
 const TAG: &str = "resident_shift";
 
 /// The edits that put the tag behind the arrows of shifts.
-pub(super) fn edits<'r>(
-    region: &'r Region<'_>,
-    code: &str,
-    is_kept: impl Fn(usize) -> bool + 'r,
-) -> Vec<Edit> {
+pub(super) fn edits(tokens: &Tokens<'_>, code: &str) -> Vec<Edit> {
     let edit = |at: usize| {
-        let token = &region[at];
+        let token = &tokens[at];
         let is_meant = match token.text {
             "<<" => true,
-            ">>" => !closes_templates(region, at),
-            "<<=" | ">>=" => !is_bit_field(region.before(at), code),
+            ">>" => !closes_templates(tokens, at),
+            "<<=" | ">>=" => !is_bit_field(tokens.before(at), code),
             _ => return None,
         };
-        let is_operator = region.is(at.wrapping_sub(1), "operator");
-        if !is_meant || is_operator || at == 0 || is_kept(at) || is_literal(region, at + 1) {
+        let is_operator = tokens.is(at.wrapping_sub(1), "operator");
+        if !is_meant || is_operator || at == 0 || is_literal(tokens, at + 1) {
             return None;
         }
         let again = if token.text.ends_with('=') { "=" } else { token.text };
         Some(Edit::insertion(token.end(), &format!(" {TAG} {again}")))
     };
-    (0..region.len()).filter_map(edit).collect()
+    (0..tokens.len()).filter_map(edit).collect()
 }
 
 /// Whether the count is a literal by itself.
-fn is_literal(region: &Region<'_>, at: usize) -> bool {
-    let is_number = region.get(at).is_some_and(|token| token.is_number());
-    is_number && !matches!(region.text(at + 1), "+" | "-" | "*" | "/" | "%")
+fn is_literal(tokens: &Tokens<'_>, at: usize) -> bool {
+    let is_number = tokens.get(at).is_some_and(|token| token.is_number());
+    is_number && !matches!(tokens.text(at + 1), "+" | "-" | "*" | "/" | "%")
 }
 
 /// Whether `>>` closes two lists of arguments of templates: before it two `<` stand open that
 /// follow names, with nothing between that such lists do not have.
-fn closes_templates(region: &Region<'_>, at: usize) -> bool {
+fn closes_templates(tokens: &Tokens<'_>, at: usize) -> bool {
     let (mut depth, mut open) = (0_usize, 2_usize);
     for before in (0..at).rev() {
-        let token = &region[before];
+        let token = &tokens[before];
         match token.text {
             ")" | "]" | "}" => depth += 1,
             "(" | "[" | "{" if depth == 0 => return false,

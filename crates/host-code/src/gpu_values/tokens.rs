@@ -1,6 +1,6 @@
-//! The tokens of a text, in regions: the body of each macro, and the rest.
+//! The tokens of a text.
 
-use std::ops::{Deref, Range};
+use std::ops::Deref;
 
 use resident_code::words::words;
 
@@ -23,19 +23,23 @@ impl Token<'_> {
     pub(super) fn is_number(&self) -> bool {
         self.text.trim_start_matches('.').starts_with(|letter: char| letter.is_ascii_digit())
     }
+
+    /// Whether it is a number without a fraction. One that begins with a point is two tokens.
+    pub(super) fn is_integer(&self) -> bool {
+        let is_hexadecimal = self.text.starts_with("0x") || self.text.starts_with("0X");
+        let of_float: &[char] =
+            if is_hexadecimal { &['p', 'P', '.'] } else { &['e', 'E', '.', 'f'] };
+        self.is_number() && !self.text.contains(of_float)
+    }
 }
 
-/// Tokens that follow each other in the program.
-#[derive(Default, Debug)]
-pub(super) struct Region<'t> {
+/// The tokens of a text.
+#[derive(Debug)]
+pub(super) struct Tokens<'t> {
     tokens: Vec<Token<'t>>,
-    /// The parameters, if it is the body of a macro.
-    pub(super) parameters: Vec<&'t str>,
-    /// Its name.
-    pub(super) macro_name: Option<&'t str>,
 }
 
-impl<'t> Deref for Region<'t> {
+impl<'t> Deref for Tokens<'t> {
     type Target = [Token<'t>];
 
     fn deref(&self) -> &Self::Target {
@@ -43,7 +47,34 @@ impl<'t> Deref for Region<'t> {
     }
 }
 
-impl<'t> Region<'t> {
+impl<'t> Tokens<'t> {
+    /// Those of a text without comments and literals.
+    pub(super) fn of(code: &'t str) -> Self {
+        let mut tokens = Vec::new();
+        let (mut at, mut next_words) = (0, words(code).peekable());
+        while at < code.len() {
+            let rest = &code[at..];
+            while next_words.peek().is_some_and(|(start, _)| *start < at) {
+                next_words.next();
+            }
+            let first = rest.chars().next().map_or(1, char::len_utf8);
+            let len = match next_words.peek() {
+                Some((start, word)) if *start == at => number_len(rest).unwrap_or(word.len()),
+                _ => {
+                    let operator = OPERATORS.iter().find(|one| rest.starts_with(**one));
+                    operator.map_or(first, |one| one.len())
+                }
+            };
+            let text = &rest[..len];
+            // A backslash goes on in the next line.
+            if !text.trim().is_empty() && text != "\\" {
+                tokens.push(Token { text, start: at });
+            }
+            at += len;
+        }
+        Self { tokens }
+    }
+
     /// The text of a token; nothing beyond the ends.
     pub(super) fn text(&self, at: usize) -> &'t str {
         self.tokens.get(at).map_or("", |token| token.text)
@@ -95,86 +126,11 @@ impl<'t> Region<'t> {
     }
 }
 
-/// The regions of a text without comments and literals. Directives but `#define` are in none.
-pub(super) fn regions(code: &str) -> Vec<Region<'_>> {
-    let mut program = Region::default();
-    let mut found = Vec::new();
-    let mut at = 0;
-    while at < code.len() {
-        let end = logical_line_end(code, at);
-        let line = &code[at..end];
-        match line.trim_start().strip_prefix('#') {
-            None => tokens(code, at..end, &mut program.tokens),
-            Some(directive) => {
-                let directive = directive.trim_start();
-                let start = end - directive.len();
-                found.extend(definition(code, start..end));
-            }
-        }
-        at = end;
-    }
-    found.push(program);
-    found
-}
-
-/// Behind the line and those that it goes on in.
-fn logical_line_end(code: &str, start: usize) -> usize {
-    let mut end = start;
-    for line in code[start..].split_inclusive('\n') {
-        end += line.len();
-        if !line.trim_end_matches(['\n', '\r']).ends_with('\\') {
-            break;
-        }
-    }
-    end
-}
-
-/// The body of a macro.
-fn definition(code: &str, range: Range<usize>) -> Option<Region<'_>> {
-    let mut all = Vec::new();
-    tokens(code, range, &mut all);
-    let name = all.get(1).filter(|_| all[0].text == "define")?;
-    let has_parameters = all.get(2).is_some_and(|one| one.text == "(" && one.start == name.end());
-    let mut start = 2;
-    let mut parameters = Vec::new();
-    if has_parameters {
-        let close = all.iter().position(|token| token.text == ")")?;
-        parameters.extend(all[3..close].iter().filter(|one| one.is_word()).map(|one| one.text));
-        start = close + 1;
-    }
-    let macro_name = Some(name.text);
-    Some(Region { tokens: all.split_off(start), parameters, macro_name })
-}
-
 /// Operators of several characters that matter, longer ones first.
 const OPERATORS: [&str; 22] = [
     "...", "<<=", ">>=", "<<<", ">>>", "->*", "<<", ">>", "->", "::", "++", "--", "&&", "||", "==",
     "!=", "<=", ">=", "+=", "-=", "##", "*=",
 ];
-
-fn tokens<'t>(code: &'t str, range: Range<usize>, found: &mut Vec<Token<'t>>) {
-    let part = &code[range.clone()];
-    let (mut at, mut next_words) = (0, words(part).peekable());
-    while at < part.len() {
-        let rest = &part[at..];
-        while next_words.peek().is_some_and(|(start, _)| *start < at) {
-            next_words.next();
-        }
-        let first = rest.chars().next().map_or(1, char::len_utf8);
-        let len = match next_words.peek() {
-            Some((start, word)) if *start == at => number_len(rest).unwrap_or(word.len()),
-            _ => {
-                OPERATORS.iter().find(|one| rest.starts_with(**one)).map_or(first, |one| one.len())
-            }
-        };
-        let text = &rest[..len];
-        // A backslash goes on in the next line.
-        if !text.trim().is_empty() && text != "\\" {
-            found.push(Token { text, start: range.start + at });
-        }
-        at += len;
-    }
-}
 
 /// The length of a number at the start, with its point and the sign of its exponent.
 fn number_len(text: &str) -> Option<usize> {

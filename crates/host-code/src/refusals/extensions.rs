@@ -13,22 +13,35 @@ const OF_THREAD: &str = "`thread_local`: write a local variable, which each thre
 const VALUE: &str = "a `__shared__` variable with a value: let a thread write it, and put \
                      `__syncthreads()` behind that";
 
-/// The first of these in a source.
-pub(super) fn extension(source: &Preprocessed) -> Option<String> {
+const DESIGNATED: &str = "a member's name in a list of values: leave it out, or use the option \
+                          `--std=c++20`";
+const OF_128_BITS: &str = "`__int128` without the option `--device-int128`";
+const OF_STD: &str = "`std::printf`, for it has no standard library: write `printf`";
+
+/// The first of these in a source with these options.
+pub(super) fn extension(source: &Preprocessed, options: &[std::sync::Arc<str>]) -> Option<String> {
+    let has = |name: &str| options.iter().any(|option| option.contains(name));
+    let is_allowed = |what: &str| match what {
+        DESIGNATED => has("c++20"),
+        OF_128_BITS => has("device-int128"),
+        _ => false,
+    };
     let code = code_only(&source.text);
-    let (at, what) = symbol(&code, &source.text).or_else(|| word(&code))?;
+    let (symbols, words) = (symbols(&code, &source.text), extension_words(&code));
+    let (at, what) = symbols.chain(words).find(|(_, what)| !is_allowed(what))?;
     Some(format!("{}: NVRTC refuses {what}", source.place(at)))
 }
 
 /// `text` is the code with its literals.
-fn symbol(code: &str, text: &str) -> Option<(usize, &'static str)> {
-    code.match_indices(['?', '(', ']']).find_map(|(at, symbol)| {
+fn symbols<'t>(code: &'t str, text: &'t str) -> impl Iterator<Item = (usize, &'static str)> {
+    code.match_indices(['?', '(', ']', '.']).filter_map(move |(at, symbol)| {
         let behind = code[at + 1..].trim_start();
         let is_specified = ["__device__", "__host__"].iter().any(|word| behind.starts_with(word));
         let what = match symbol {
             "?" if has_no_middle(&text[at + 1..]) => MIDDLE,
             "(" if behind.strip_prefix('{').is_some_and(are_statements) => STATEMENTS,
             // Behind an attribute such as `[[noreturn]]` it is that of a function.
+            "." if is_designator(&code[..at], behind) => DESIGNATED,
             "]" if is_specified && !code[..at].ends_with(']') => LAMBDA,
             _ => return None,
         };
@@ -46,14 +59,26 @@ fn are_statements(inside: &str) -> bool {
     inside.find(['{', '}', ';']).is_some_and(|at| inside[at..].starts_with(';'))
 }
 
-fn word(code: &str) -> Option<(usize, &'static str)> {
-    words(code).find_map(|(at, word)| {
+/// Whether a point is before a member's name in a list of values.
+fn is_designator(before: &str, behind: &str) -> bool {
+    let is_of_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    let is_name = behind.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_');
+    let rest = behind.trim_start_matches(is_of_name).trim_start();
+    let is_given = rest.starts_with('=') && !rest.starts_with("==");
+    is_name && is_given && before.trim_end().ends_with(['{', ','])
+}
+
+fn extension_words(code: &str) -> impl Iterator<Item = (usize, &'static str)> {
+    words(code).filter_map(|(at, word)| {
         let until = |end: char| code[at..].split(end).next().unwrap_or_default();
         let what = match word {
             "case" if until(':').contains("...") => RANGE,
             // Not a pointer to dynamic shared memory, which the library declares.
             "thread_local" if !until(';').contains("resident::host::") => OF_THREAD,
             "__shared__" if has_value(until(';')) => VALUE,
+            "__int128" => OF_128_BITS,
+            // What a macro makes of `printf`.
+            "std" if until('(') == "std::resident::host::print" => OF_STD,
             _ => return None,
         };
         Some((at, what))
@@ -75,7 +100,7 @@ mod tests {
     use super::*;
 
     fn of(line: &str) -> Option<String> {
-        extension(&Preprocessed::of(&format!("# 1 \"k.cu\"\n\n{line}\n"), "k.cu"))
+        extension(&Preprocessed::of(&format!("# 1 \"k.cu\"\n\n{line}\n"), "k.cu"), &[])
     }
 
     #[test]
@@ -87,6 +112,9 @@ mod tests {
             ("switch (x) { case 0 ... 4: break; }", RANGE),
             ("static thread_local int s;", OF_THREAD),
             ("__shared__ int a[2], s = 3;", VALUE),
+            ("S s = {1, .b = 2};", DESIGNATED),
+            ("unsigned __int128 x;", OF_128_BITS),
+            ("std::resident::host::print(1);", OF_STD),
         ] {
             assert_eq!(of(line), Some(format!("k.cu:2: NVRTC refuses {what}")), "{line}");
         }
@@ -94,6 +122,7 @@ mod tests {
             "x = y ? ::f(z) : 3; s = y ? \"a\" : \"\"; g({1, 2}); h({[] { return 1; }}); int a[3];",
             "[[noreturn]] __device__ void f(); case 1: f(...); // ?: thread_local",
             "static thread_local int *const s = resident::host::dynamic_shared<int>();",
+            "S s = {.5f, x.b == 2, f(a, b.c = 3)}; t = {1, ...}; resident::host::print(1);",
             "__shared__ int s[N == 1 ? 1 : 2]; __shared__ A<(B = 1)> t; t = s[0];",
         ] {
             assert_eq!(of(fine), None, "{fine}");

@@ -55,7 +55,7 @@ impl Preprocessed {
 
 /// What a line of the preprocessor says: the number of the next line, its file, and whether that is
 /// the system's.
-fn marker(line: &str) -> Option<(usize, &str, bool)> {
+pub(in super::super) fn marker(line: &str) -> Option<(usize, &str, bool)> {
     let rest = line.strip_prefix("# ")?;
     let (number, rest) = rest.split_once(' ')?;
     let (name, flags) = rest.strip_prefix('"')?.rsplit_once('"')?;
@@ -63,7 +63,7 @@ fn marker(line: &str) -> Option<(usize, &str, bool)> {
 }
 
 /// Whether a file is one of the library's.
-fn is_own(name: &str) -> bool {
+pub(in super::super) fn is_own(name: &str) -> bool {
     let is_header = |name: &str| {
         let last = name.rsplit('/').next().unwrap_or(name);
         last.ends_with(".hpp") || last == "CudaSource::entry"

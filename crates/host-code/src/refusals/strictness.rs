@@ -8,9 +8,42 @@ use super::extensions::extension;
 use super::outline::{declared_functions, functions, plain_variables};
 use super::preprocessed::Preprocessed;
 
-/// Functions that take memory of the stack, end a program or leave its functions, which compilers
-/// for the host have without a declaration of the source, and what to write instead.
-const OF_COMPILERS: [(&str, &str); 7] = [
+/// How compilers name functions that they have without a declaration of the source.
+const OF_COMPILER: &str = "__builtin_";
+
+/// Those that NVRTC has, and those that macros and declarations of the library use.
+const OF_NVRTC: [&str; 27] = [
+    "FILE",
+    "FUNCTION",
+    "LINE",
+    "addressof",
+    "assume",
+    "assume_aligned",
+    "bit_cast",
+    "constant_p",
+    "copysign",
+    "copysignf",
+    "expect",
+    "inf",
+    "inff",
+    "is_constant_evaluated",
+    "isinf",
+    "isnan",
+    "memcpy",
+    "nan",
+    "nanf",
+    "offsetof",
+    "printf",
+    "unreachable",
+    "va_arg",
+    "va_copy",
+    "va_end",
+    "va_list",
+    "va_start",
+];
+
+/// What to write instead of some others.
+const INSTEAD: [(&str, &str); 7] = [
     ("__builtin_abort", TRAP),
     ("__builtin_alloca", "an array whose length is a constant"),
     ("__builtin_alloca_with_align", "an array whose length is a constant"),
@@ -37,18 +70,21 @@ pub(in super::super) fn fault(
         let declared = || declared_host_function(source);
         host_function(source).or_else(declared).or_else(|| host_variable(source))
     };
-    let of_compiler = || function_of_compiler(source).or_else(|| extension(source));
+    let of_compiler = || function_of_compiler(source).or_else(|| extension(source, options));
     of_compiler().or_else(|| (!is_device).then(of_host).flatten())
 }
 
 /// The first function that only compilers for the host have.
 fn function_of_compiler(source: &Preprocessed) -> Option<String> {
-    let known = |word| OF_COMPILERS.iter().find(|(name, _)| *name == word);
-    let found = words(&source.text).find_map(|(at, word)| Some((at, known(word)?)));
-    let (at, (name, instead)) = found?;
-    if declared_functions(&source.text).iter().any(|function| function.name == *name) {
+    let is_other = |(_, name): &(usize, &str)| {
+        name.strip_prefix(OF_COMPILER).is_some_and(|rest| !OF_NVRTC.contains(&rest))
+    };
+    let (at, name) = words(&source.text).find(is_other)?;
+    if declared_functions(&source.text).iter().any(|function| function.name == name) {
         return None;
     }
+    let known = INSTEAD.iter().find(|(other, _)| *other == name);
+    let instead = known.map_or("a function of CUDA C", |(_, instead)| instead);
     Some(format!("{}: NVRTC has no `{name}`: write {instead}", source.place(at)))
 }
 
@@ -127,6 +163,7 @@ mod tests {
         let said = of("__device__ int a;\nextern \"C\" void exit(int);").expect("the host's");
         assert!(said.starts_with("k.cu:2: the function `exit` is declared as one of"), "{said}");
         for fine in [
+            "__device__ int g(int x) { return __builtin_expect(x, 1); }",
             "__device__ int f(int); int f(int); extern \"C\" int printf(const char *, ...);",
             "extern \"C\" void *malloc(unsigned long); struct S { __device__ int f(); int g(); };",
             "__global__ void k(int *x); extern \"C\" __device__ void exit(int);",
@@ -135,6 +172,8 @@ mod tests {
         }
         let said = of("__global__ void k() {\n __builtin_abort(); }").expect("not there");
         assert_eq!(said, "k.cu:2: NVRTC has no `__builtin_abort`: write `__trap()`, or `assert`");
+        let said = of("__device__ int f() {\n return __builtin_popcount(3); }").expect("not there");
+        assert!(said.starts_with("k.cu:2: NVRTC has no `__builtin_popcount`"), "{said}");
         let said = of("__device__ int a;\nint b = 2;").expect("a host variable");
         assert!(said.starts_with("k.cu:2: the variable `b` is one of the host"), "{said}");
         let said = of("__device__ int g() { }\n# 7 \"part.cuh\" 1\nint h() { }\n# 3 \"k.cu\" 2\n");

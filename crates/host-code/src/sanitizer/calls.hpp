@@ -44,6 +44,8 @@ struct resident_sanitizer {
     void (*reads_absent_lane)(unsigned int lane, const void *code);
     /// An integer is about to be divided by zero.
     void (*divides)(const void *code);
+    /// The format of `printf` does not fit its values, for the reason that a text says.
+    void (*prints_wrongly)(const char *reason, const void *code);
     /// The thread leaves the kernel by `return`.
     void (*returns)();
 };

@@ -1,10 +1,10 @@
 //! The functions that code compiled for the check calls: the other side of `calls.hpp`.
 
 use std::cell::{Cell, RefCell};
-use std::ffi::{c_longlong, c_uint, c_ulonglong, c_void};
+use std::ffi::{CStr, c_char, c_longlong, c_uint, c_ulonglong, c_void};
 
 use super::access::{Extent, MemoryAccess, Touch};
-use super::finding::{Finding, Stop};
+use super::finding::{Finding, FindingKind, Stop};
 use super::launch::{LaunchCheck, Running};
 use crate::faults::running_bounds;
 use crate::heap;
@@ -22,6 +22,7 @@ pub(super) struct Calls {
     waits: unsafe extern "C" fn(c_uint, *const c_void),
     reads_absent_lane: unsafe extern "C" fn(c_uint, *const c_void),
     divides: unsafe extern "C" fn(*const c_void),
+    prints_wrongly: unsafe extern "C" fn(*const c_char, *const c_void),
     returns: unsafe extern "C" fn(),
 }
 
@@ -34,6 +35,7 @@ pub(super) static CALLS: Calls = Calls {
     waits,
     reads_absent_lane,
     divides,
+    prints_wrongly,
     returns,
 };
 
@@ -202,7 +204,14 @@ unsafe extern "C" fn reads_absent_lane(lane: c_uint, code: *const c_void) {
 
 unsafe extern "C" fn divides(code: *const c_void) {
     let code = code.addr();
-    check(|launch, me| Some(launch.division_by_zero(me, code)));
+    check(|launch, me| Some(launch.wrong_at(FindingKind::DivisionByZero, None, me, code)));
+}
+
+unsafe extern "C" fn prints_wrongly(reason: *const c_char, code: *const c_void) {
+    // SAFETY: `printing.hpp` passes a literal.
+    let reason = unsafe { CStr::from_ptr(reason) }.to_string_lossy();
+    let code = code.addr();
+    check(|launch, me| Some(launch.wrong_at(FindingKind::WrongFormat, Some(&reason), me, code)));
 }
 
 unsafe extern "C" fn returns() {

@@ -39,7 +39,7 @@ pub struct Finding {
     /// axis.
     pub shape: Option<Vec<u64>>,
     /// The `__shared__` or `__device__` variable, if it is one; for memory that a kernel allocated,
-    /// `malloc(8)` with its bytes, or `freed malloc(8)`.
+    /// `malloc(8)` with its bytes, or `freed malloc(8)`. For a wrong format, what is wrong with it.
     pub variable: Option<Arc<str>>,
     /// The index of the element in the array's own shape. A flat array (a bare pointer) has one
     /// axis, and its index may be negative or too large. For a variable, the byte. `None` if the
@@ -122,6 +122,9 @@ pub enum FindingKind {
     InvalidMask,
     /// A division of an integer by zero, or the rest of one. A GPU goes on with some value.
     DivisionByZero,
+    /// A call of `printf` whose format does not fit its values, or has a conversion that CUDA
+    /// lacks. A literal is an error of the compiler.
+    WrongFormat,
     /// Elements of an `Out` that no thread wrote. This is a note: it does not fail the launch.
     Unwritten,
     /// A local variable that the kernel reads before it writes it, as the compiler says. Values of
@@ -143,7 +146,8 @@ impl FindingKind {
 
     /// Whether it is about no place in memory.
     fn is_of_no_memory(self) -> bool {
-        matches!(self, Self::MissedBarrier | Self::InvalidMask | Self::DivisionByZero)
+        let is_of_threads = matches!(self, Self::MissedBarrier | Self::InvalidMask);
+        is_of_threads || matches!(self, Self::DivisionByZero | Self::WrongFormat)
     }
 
     /// Whether it concerns the launch, and no thread of it.
@@ -202,12 +206,16 @@ impl fmt::Display for Finding {
             }
             FindingKind::InvalidMask => f.write_str("calls an operation of a warp")?,
             FindingKind::DivisionByZero => f.write_str("divides an integer by zero")?,
+            FindingKind::WrongFormat => f.write_str("calls `printf` wrongly: ")?,
             FindingKind::Unwritten => f.write_str("leaves unwritten ")?,
             FindingKind::UnreadContents => f.write_str("overwrites all ")?,
             _ => f.write_str(if self.is_write { "writes " } else { "reads " })?,
         }
         if !self.kind.is_of_no_memory() {
             self.fmt_place(f)?;
+        }
+        if let (FindingKind::WrongFormat, Some(reason)) = (self.kind, &self.variable) {
+            f.write_str(reason)?;
         }
         f.write_str(self.ending())?;
         if let Some(kernel) = &self.left_out_by {
@@ -340,7 +348,7 @@ impl Finding {
             FindingKind::UninitialisedLocal => "initialise it",
             FindingKind::Unwritten => "write all, or pass the array as `InOut`",
             FindingKind::DivisionByZero => "compare the divisor with zero first",
-            FindingKind::UnreadContents => "",
+            FindingKind::UnreadContents | FindingKind::WrongFormat => "",
         }
     }
 
@@ -359,6 +367,7 @@ impl Finding {
             FindingKind::InvalidMask if self.other.is_some() => " that does not take part:",
             FindingKind::InvalidMask => " whose mask does not name its own lane",
             FindingKind::DivisionByZero => ", whose result is any number",
+            FindingKind::WrongFormat => "",
             FindingKind::UninitialisedLocal => ", a local variable, before it is written",
             FindingKind::Unwritten => ", which the signature passes as `Out`",
             FindingKind::UnreadContents => {

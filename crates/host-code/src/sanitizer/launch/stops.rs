@@ -95,10 +95,17 @@ impl LaunchCheck<'_> {
         self.collect(|all| all.add(finding));
     }
 
-    /// A thread is about to divide by zero.
+    /// A thread is about to do what no GPU does in one way, such as a division by zero.
     #[cold]
-    pub(in super::super) fn division_by_zero(&mut self, me: Running, code: usize) -> Stop {
-        let finding = *self.of_no_memory(FindingKind::DivisionByZero, me, code);
+    pub(in super::super) fn wrong_at(
+        &mut self,
+        kind: FindingKind,
+        reason: Option<&str>,
+        me: Running,
+        code: usize,
+    ) -> Stop {
+        let mut finding = *self.of_no_memory(kind, me, code);
+        finding.variable = reason.map(Into::into);
         self.stop(me, finding)
     }
 
