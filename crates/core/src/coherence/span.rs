@@ -231,8 +231,8 @@ impl Span {
         }
     }
 
-    /// The indices that are not in `part`, which has some of them, if both have steps of one and the
-    /// rest is one span.
+    /// The indices that are not in `part`, which has some of them, if both have steps of one and
+    /// the rest is one span.
     #[inline]
     pub(super) fn without_end(&self, part: &Self) -> Option<Self> {
         if self.step != 1 || part.step != 1 {
