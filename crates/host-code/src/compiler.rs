@@ -18,7 +18,7 @@ const USUAL: [&str; 3] = ["c++", "clang++", "g++"];
 
 /// Options for every source. As in CUDA C, `a * b + c` is rounded twice unless the options say
 /// otherwise, and mathematical functions set no `errno`.
-const OPTIONS: [&str; 16] = [
+const OPTIONS: [&str; 17] = [
     "-std=c++17",
     // A source has the names that NVRTC declares, and no others.
     "-nostdinc",
@@ -39,6 +39,8 @@ const OPTIONS: [&str; 16] = [
     "-fno-strict-aliasing",
     // `__global__` functions are inlined without being declared so.
     "-Wno-attributes",
+    // As NVRTC, which takes `int x = {2.0}`.
+    "-Wno-narrowing",
     // As NVRTC, for which the length of an array is a constant.
     "-Werror=vla",
 ];

@@ -4,8 +4,9 @@
 namespace resident {
 namespace host {
 
-/// The index of a thread while it runs. The end of its life tells the compiler that nothing reads
-/// `threadIdx` afterwards, so that it need not be stored where the kernel is inlined.
+/// The indices of a row's threads while they run. The end of its life tells the compiler that
+/// nothing reads `threadIdx` afterwards, so that it need not be stored where the kernel is inlined:
+/// stores in a loop are moved behind it, whatever the kernel's branches and stores.
 struct running_thread {
     uint3 index;
     ~running_thread() {}
@@ -60,17 +61,17 @@ template <typename... Parameters> struct entry<void (*)(Parameters...)> {
         const unsigned int depth = launch.block[2];
         unsigned int number = first, x = first % width, y = first / width % height;
         for (unsigned int z = first / width / height; z < depth; ++z, y = 0)
-            for (; y < height; ++y, x = 0)
+            for (; y < height; ++y, x = 0) {
                 // Iterations are not independent: all share the memory of a kernel's local
                 // arrays here. So no pragma says that they are.
                 for (; x < width; ++x) {
                     RESIDENT_PLACE(thread) = {x, y, z};
                     start_thread(progress, ++number);
                     kernel(parameters...);
-                    reinterpret_cast<running_thread &>(RESIDENT_PLACE(thread))
-                        .~running_thread();
                     if (has_waited(progress, number)) return false;
                 }
+                reinterpret_cast<running_thread &>(RESIDENT_PLACE(thread)).~running_thread();
+            }
         progress.next = width * height * depth;
         return true;
     }

@@ -30,24 +30,16 @@ __wrap_free(void *memory) {
     resident_library->release(memory);
 }
 // `new` and `delete`, of one and of arrays. On a GPU the first is null where there is no memory.
-#define RESIDENT_NEW(name)                                                                        \
-    extern "C" RESIDENT_UNCHECKED __attribute__((used, visibility("hidden"))) void *name(         \
-        size_t bytes) {                                                                           \
-        return resident_library->allocate(bytes);                                                 \
-    }
-#define RESIDENT_DELETE(name, ...)                                                                \
-    extern "C" RESIDENT_UNCHECKED __attribute__((used, visibility("hidden"))) void name(          \
-        void *memory __VA_ARGS__) {                                                               \
-        resident_library->release(memory);                                                        \
-    }
-RESIDENT_NEW(__wrap__Znwm)
-RESIDENT_NEW(__wrap__Znam)
-RESIDENT_DELETE(__wrap__ZdlPv)
-RESIDENT_DELETE(__wrap__ZdaPv)
-RESIDENT_DELETE(__wrap__ZdlPvm, , size_t)
-RESIDENT_DELETE(__wrap__ZdaPvm, , size_t)
-#undef RESIDENT_NEW
-#undef RESIDENT_DELETE
+// Other names take a compiler less time than functions.
+#define RESIDENT_ALIAS(name, of)                                                                  \
+    extern "C" __attribute__((alias(#of), visibility("hidden"))) decltype(of) name;
+RESIDENT_ALIAS(__wrap__Znwm, __wrap_malloc)
+RESIDENT_ALIAS(__wrap__Znam, __wrap_malloc)
+RESIDENT_ALIAS(__wrap__ZdlPv, __wrap_free)
+RESIDENT_ALIAS(__wrap__ZdaPv, __wrap_free)
+RESIDENT_ALIAS(__wrap__ZdlPvm, __wrap_free)
+RESIDENT_ALIAS(__wrap__ZdaPvm, __wrap_free)
+#undef RESIDENT_ALIAS
 #endif
 
 #ifdef RESIDENT_SANITIZE

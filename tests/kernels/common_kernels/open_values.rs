@@ -208,8 +208,9 @@ fn conversions_in_each_form() -> Case {
         extern "C" __global__ void run(const float *in, int *out, int n) {
             float x = in[threadIdx.x];
             Part part = {{x, x}}, *pointer = &part;
-            int *o = out + 14 * threadIdx.x;
-            o[0] = int(x) / 2;
+            int *o = out + 18 * threadIdx.x;
+            int braces[2] = {2.0, 3.5};
+            o[0] = int(x) / braces[0];
             o[1] = static_cast<int>(x);
             o[2] = TO_INT(x);
             o[3] = (byte)x;
@@ -223,6 +224,11 @@ fn conversions_in_each_form() -> Case {
             o[11] = (int)(float)(x + 1.0);
             o[12] = (int)*&x < 5;
             o[13] = (int)fmaxf(x, 2.0f) >> 1;
+            // Compilers know that these are not negative.
+            o[14] = (unsigned char)fabsf(x);
+            o[15] = (signed char)fabsf(x);
+            o[16] = (int)((unsigned long long)(long long)fabsf(x) >> 48);
+            o[17] = (int)fabs((double)x);
         }
     "#;
     let x = [0.0_f32, -5.5, 41.75, 300.0, -300.0, 3e10, -3e10, f32::NAN, f32::INFINITY];
@@ -243,6 +249,10 @@ fn conversions_in_each_form() -> Case {
             (f64::from(*x) + 1.0) as f32 as i32,
             i32::from(int < 5),
             x.max(2.0) as i32 >> 1,
+            i32::from(x.abs() as u32 as u8),
+            i32::from(x.abs() as i32 as i8),
+            if x.is_nan() { 1 << 15 } else { (x.abs() as i64 >> 48) as i32 },
+            if x.is_nan() { i32::MIN } else { x.abs() as i32 },
         ]
     });
     case(text, Grid::new(1, x.len() as u32), &x, expected)

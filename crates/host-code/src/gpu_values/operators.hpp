@@ -145,6 +145,37 @@ template <typename Integer, typename F> RESIDENT_VALUE typename Integer::type tr
                                                 : of_nan<I, F>();
 }
 
+#if defined(__x86_64__) && !defined(__clang__)
+/// The same by x86's conversions, which make the lowest number of what does not fit. So does GCC at
+/// run time, but not of constants; and it takes it for granted that no positive float becomes a
+/// negative number, so what is too large is seen by the float. Of the result, so many bytes matter.
+template <typename Integer, size_t bytes, typename F>
+RESIDENT_VALUE typename Integer::type converted(F x) {
+    typedef typename Integer::type I;
+    constexpr F high = static_cast<F>(Integer::high);
+    if (__builtin_constant_p(x)) return truncated<Integer>(x);
+    if (Integer::least != 0) {
+        if (bytes < 4) return x >= high ? static_cast<I>(-1) : static_cast<I>(x);
+        return x < high ? static_cast<I>(x) : x > 0 ? Integer::most : of_nan<I, F>();
+    }
+    if (sizeof(F) != 4 || sizeof(I) != 4) return truncated<Integer>(x);
+#ifdef __AVX512F__
+    // Its conversion makes the largest number of what does not fit.
+    return static_cast<I>(x > 0 ? x : 0);
+#else
+    const F positive = x > 0 ? x : 0;
+    if (bytes == 4) return positive < high ? static_cast<I>(positive) : Integer::most;
+    const auto wide = static_cast<unsigned long long>(static_cast<long long>(x));
+    return wide >> 32 == 0 ? static_cast<I>(wide) : truncated<Integer>(x);
+#endif
+}
+#else
+template <typename Integer, size_t bytes, typename F>
+RESIDENT_VALUE typename Integer::type converted(F x) {
+    return truncated<Integer>(x);
+}
+#endif
+
 template <typename T> struct is_float { static constexpr bool value = false; };
 template <> struct is_float<float> { static constexpr bool value = true; };
 template <> struct is_float<double> { static constexpr bool value = true; };
@@ -190,7 +221,7 @@ template <typename To> struct conversion<To, true> {
     template <typename From> static RESIDENT_VALUE To of(From x) {
         typedef typename integer_of<To>::type I;
         typedef integer<(static_cast<I>(-1) < static_cast<I>(0)), sizeof(I) == 8> Integer;
-        return static_cast<To>(static_cast<I>(truncated<Integer>(x)));
+        return static_cast<To>(static_cast<I>(converted<Integer, sizeof(I)>(x)));
     }
 };
 template <typename To> using when_value = typename when<!is_reference<To>::value>::type;

@@ -5,8 +5,7 @@ use support::prelude::*;
 
 use super::in_place::die;
 use super::{
-    ILLEGAL_ADDRESS, OUT_OF_MEMORY, UNKNOWN, deaths, driver, kernels, nth, sweep, take_calls,
-    two_devices,
+    ILLEGAL_ADDRESS, OUT_OF_MEMORY, UNKNOWN, deaths, driver, sweep, take_calls, two_devices,
 };
 use crate::environment::Sample;
 
