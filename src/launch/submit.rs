@@ -322,6 +322,13 @@ fn acquire_unready<'a>(
     launched: &mut LaunchedArrays<'a>,
     depends: &mut Dependencies,
 ) -> Result<Address> {
+    let call = || (&**launch.title, launch.site);
+    if !array.is_whole
+        && let Some(address) =
+            launched.acquire_known(array.stored(), stream, array.access, depends, call)?
+    {
+        return Ok(address);
+    }
     // A device array is never ready on another device.
     launch.check_home(array, stream)?;
     launch.check_numbers(array)?;
@@ -330,8 +337,7 @@ fn acquire_unready<'a>(
         let arrays = launch.bound_arrays().map(|array| (array.storage, array.selection()));
         transfer::use_copies(storage, &selection, arrays, device);
     }
-    let call = || (&**launch.title, launch.site);
-    launched.acquire(storage, selection, stream, array.access, depends, call)
+    launched.acquire(array.stored(), selection, stream, array.access, depends, call)
 }
 
 /// Acquires the arrays again if there was too little memory because the launch itself kept whole

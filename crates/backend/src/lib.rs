@@ -50,6 +50,7 @@ mod macro_value;
 pub mod panic_message;
 pub mod parallel;
 pub mod program;
+pub mod remembered_parts;
 pub mod reserved_memory;
 pub mod scope;
 mod staged_bytes;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::part_table::KnownParts;
 use super::stale_log::StaleLog;
 use super::value_table::Constants;
 use super::whole_copies::ArrayCopies;
@@ -41,6 +42,8 @@ pub(super) struct ColdState {
     pub(super) host_uses: Option<Box<Uses>>,
     /// The copies that are not counted as copies of the whole array.
     pub(super) copies: Option<Box<ArrayCopies>>,
+    /// The parts that launches use again and again.
+    pub(super) known_parts: Option<Box<KnownParts>>,
     /// The logs of locations where parts became stale by different calls.
     pub(super) stale_logs: Vec<(Location, StaleLog)>,
     /// The first host memory, if it was read-only and has been replaced.
@@ -64,6 +67,7 @@ impl ColdState {
             && self.host_version == 0
             && self.host_uses.is_none()
             && self.copies.is_none()
+            && self.known_parts.is_none()
             && self.stale_logs.is_empty()
             && self.read_only_host.is_none()
     }

@@ -29,6 +29,13 @@ impl StreamTable {
         }
     }
 
+    /// The index of a stream that is not the first.
+    #[inline]
+    pub(super) fn find_later(&self, stream: &Stream) -> Option<usize> {
+        let is_this = |known: &Entry| known.as_deref().is_some_and(|known| known == stream);
+        self.more.as_ref()?.iter().position(is_this).map(|index| index + 1)
+    }
+
     pub(super) fn len(&self) -> usize {
         1 + self.more.as_ref().map_or(0, |more| more.len())
     }

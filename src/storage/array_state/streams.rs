@@ -32,8 +32,7 @@ impl ArrayState {
 
     #[inline(never)]
     fn find_later_key(&self, stream: &Stream) -> Option<StreamKey> {
-        let is_this = |known: &Entry| known.as_deref().is_some_and(|known| known == stream);
-        Some(StreamKey::at(self.streams.iter().position(is_this)?))
+        Some(StreamKey::at(self.streams.find_later(stream)?))
     }
 
     #[cold]
@@ -163,7 +162,7 @@ impl ArrayState {
     }
 
     #[cold]
-    fn retire_uses(&mut self, location: Location) {
+    pub(super) fn retire_uses(&mut self, location: Location) {
         let mut uses = std::mem::take(self.uses_mut(location));
         uses.retire_all(|mark| self.is_retired(mark));
         *self.uses_mut(location) = uses;
@@ -193,7 +192,7 @@ impl ArrayState {
     }
 }
 
-fn is_retired(streams: &StreamTable, mark: Mark) -> bool {
+pub(super) fn is_retired(streams: &StreamTable, mark: Mark) -> bool {
     let Some(stream) = streams.get(mark.stream.index()) else {
         return true;
     };

@@ -10,13 +10,13 @@ use super::acquired::Acquired;
 use super::request::{CopyPlace, Request};
 use crate::device::Stream;
 use crate::error::Result;
-use crate::storage::{ArrayState, StateGuard};
+use crate::storage::{ArrayState, StateGuard, add_own_writer};
 use crate::transfer::copy::missing::{Destination, Missing};
 use resident_backend::{Address, Dependencies, Position};
 use resident_core::Access;
 use resident_core::coherence::Location;
 use resident_core::layout::Selection;
-use resident_core::ordering::{Mark, StreamKey, UseEnd};
+use resident_core::ordering::{StreamKey, UseEnd};
 
 /// Acquires the elements on `stream`'s device. Adds to `depends` the work that wrote the elements
 /// to read and may still fail.
@@ -140,7 +140,7 @@ impl Request<'_> {
         self.selection.visit_boxes_or_whole(|region| {
             is_ready &= uses.conflicts_only_with(region, access, key, |writer| {
                 if access != Access::Overwrite && writer.stream == key {
-                    add_own_writer(state, depends, stream, writer);
+                    add_own_writer(depends, stream, writer, |writer| state.is_retired(writer));
                 }
             });
         });
@@ -237,31 +237,14 @@ fn depend_on(
     depends.push(dependency);
 }
 
-/// Adds a writer on `stream` itself. A writer of several boxes is visited several times in a row.
-/// Others that are added twice do no harm while there is room. It checks whether the writer has
-/// completed only if the list would otherwise need the heap: the check reads memory that the
-/// executing thread writes, and so costs more than an unnecessary entry.
-#[inline]
-fn add_own_writer(state: &ArrayState, depends: &mut Dependencies, stream: &Stream, writer: Mark) {
-    let Some(work) = writer.written_by() else { return };
-    let dependency = (stream.id(), work);
-    if depends.last() == Some(&dependency) {
-        return;
-    }
-    let has_room = depends.len() < depends.inline_size();
-    if has_room || !depends.contains(&dependency) && !state.is_retired(writer) {
-        depends.push(dependency);
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Access, Address, ArrayState, Dependencies, Mark, Position, UseEnd};
+    use super::{Access, Address, ArrayState, Dependencies, Position, UseEnd};
     use crate::device::Device;
     use crate::storage::{HostBuffer, Origin, Storage, undisturbed};
     use resident_backend::call_site::call_site;
     use resident_core::layout::MemoryOrder;
-    use resident_core::ordering::Uses;
+    use resident_core::ordering::{Mark, Uses};
 
     /// A use that another stream has completed keeps no later access from the fast path.
     #[test]

@@ -2,20 +2,22 @@
 //! them. A whole array that the stream alone uses takes two short locks, and its state is not
 //! looked at: see `storage/sole_use.rs`.
 
+use std::borrow::Cow;
+
 use smallvec::SmallVec;
 
 use super::acquire::{acquire_on, whole_on_device};
 use super::acquired::Acquired;
-use super::request::Request;
+use super::request::{Conflicts, Request, StoredView};
 use crate::audit::{self, Cause, Flow};
 use crate::device::{Device, Stream};
 use crate::error::Result;
-use crate::storage::{ArrayState, StateGuard, Storage, UseKind};
+use crate::storage::{ArrayState, KnownAcquire, PartId, PartUseEnd, StateGuard, Storage, UseKind};
 use crate::traffic::LaunchedCopies;
 use crate::transfer::copy::report::run_deferred;
 use crate::transfer::copy::small_upload::upload_small;
 use resident_backend::call_site::CallSite;
-use resident_backend::{Address, Dependencies, Position, StreamId};
+use resident_backend::{Address, BackendError, Dependencies, Position, StreamId};
 use resident_core::Access;
 use resident_core::layout::Selection;
 use resident_core::ordering::UseEnd;
@@ -25,9 +27,22 @@ use resident_core::ordering::UseEnd;
 #[derive(Debug, Default)]
 pub(crate) struct LaunchedArrays<'a> {
     list: SmallVec<[LaunchedArray<'a>; 16]>,
-    /// The elements of those that are parts of arrays, in order. `None` costs less to drop than an
-    /// empty list.
-    parts: Option<SmallVec<[Selection; 4]>>,
+    /// Those that are parts of arrays, in order. `None` costs less to drop than an empty list.
+    parts: Option<SmallVec<[LaunchedPart<'a>; 4]>>,
+}
+
+/// The elements of a launched array that is a part of one.
+#[derive(Debug)]
+struct LaunchedPart<'a> {
+    view: StoredView<'a>,
+    elements: Elements,
+}
+
+#[derive(Debug)]
+enum Elements {
+    /// A part that the array knows. All its elements are pinned.
+    Known(PartId),
+    Selected(Selection),
 }
 
 /// An array of a launch, acquired.
@@ -42,14 +57,6 @@ struct LaunchedArray<'a> {
     is_pinned: bool,
     /// Whether the launch comes after a use on another stream.
     follows_other: bool,
-}
-
-/// Where a launch ends, and the number of its use of the arrays (`Device::number_of_use`).
-#[derive(Clone, Copy, Debug)]
-struct LaunchEnd<'s> {
-    stream: &'s Stream,
-    position: Position,
-    number: u64,
 }
 
 /// What marking the arrays of a launch has found.
@@ -109,13 +116,14 @@ impl<'a> LaunchedArrays<'a> {
     /// kernel's name in messages, and the launch's line.
     pub(crate) fn acquire<'c>(
         &mut self,
-        storage: &'a Storage,
+        view: StoredView<'a>,
         selection: Selection,
         stream: &Stream,
         access: Access,
         depends: &mut Dependencies,
         call: impl Fn() -> (&'c str, CallSite),
     ) -> Result<Address> {
+        let storage = view.storage;
         let (is_whole, cause) = (matches!(selection, Selection::Whole), Cause::Launch);
         let (operation, site) = call();
         let request = &Request::new(storage, &selection, access, cause, operation, site);
@@ -135,9 +143,52 @@ impl<'a> LaunchedArrays<'a> {
         let (array, is_pinned) = (LaunchedArray::whole(storage, access), acquired.into_pin());
         self.list.push(LaunchedArray { is_whole, is_pinned, follows_other, ..array });
         if !is_whole {
-            self.parts.get_or_insert_default().push(selection);
+            let elements = Elements::Selected(selection);
+            self.parts.get_or_insert_default().push(LaunchedPart { view, elements });
         }
         Ok(address)
+    }
+
+    /// Acquires a part of an array that needs no copy, if launches used it before: with the waits
+    /// that it needs, as [`acquire`](Self::acquire). Otherwise does nothing and returns `None`.
+    pub(crate) fn acquire_known<'c>(
+        &mut self,
+        view: StoredView<'a>,
+        stream: &Stream,
+        access: Access,
+        depends: &mut Dependencies,
+        call: impl Fn() -> (&'c str, CallSite),
+    ) -> Result<Option<Address>> {
+        let mut state = view.storage.lock();
+        if state.has_new_failures() {
+            return Ok(None);
+        }
+        let Some(known) = state.find_known(&view.part_use(access), stream, depends) else {
+            return Ok(None);
+        };
+        let mut follows_other = false;
+        if !known.is_ready {
+            if known.location == state.host_location() {
+                return Ok(None);
+            }
+            let waited = wait_for_uses_of(&known, &mut state, stream, access, depends);
+            follows_other = waited.map_err(|error| {
+                let ((operation, site), selection) = (call(), view.selection());
+                let (storage, cause) = (view.storage, Cause::Launch);
+                Request::new(storage, &selection, access, cause, operation, site).call_error(
+                    stream.device_ref(),
+                    "ordering uses of",
+                    &error,
+                )
+            })?;
+        }
+        state.pin();
+        drop(state);
+        let array = LaunchedArray::whole(view.storage, access);
+        self.list.push(LaunchedArray { is_whole: false, follows_other, ..array });
+        let elements = Elements::Known(known.id);
+        self.parts.get_or_insert_default().push(LaunchedPart { view, elements });
+        Ok(Some(known.address))
     }
 
     /// Marks the arrays as used by the launch at `position`. `call` returns the kernel's name in
@@ -156,7 +207,7 @@ impl<'a> LaunchedArrays<'a> {
         // Of two widths: as a pair in one register they would take more instructions.
         let (mut summarised, mut summarised_bytes) = (0_u32, 0_u64);
         let (number, id) = (stream.device_ref().number_of_use(), stream.id());
-        let end = LaunchEnd { stream, position, number };
+        let end = PartUseEnd { stream, position, number };
         for array in &mut self.list {
             let state = match array.mark_summarised(id, position, number) {
                 Ok(true) => continue,
@@ -167,24 +218,22 @@ impl<'a> LaunchedArrays<'a> {
                 }
                 Err(state) => state,
             };
-            let is_marked = if array.is_whole {
-                array.mark_uses(state, end, &mut marked)
+            let part = if array.is_whole {
+                None
             } else {
-                drop(state);
-                false
+                next_part += 1;
+                self.parts.as_ref().and_then(|parts| parts.get(next_part - 1))
+            };
+            let is_marked = match part {
+                None => array.mark_uses(state, end, &mut marked),
+                Some(part) => array.mark_known(state, part, end, &mut marked),
             };
             if !is_marked {
-                let part = if array.is_whole {
-                    None
-                } else {
-                    self.parts.as_ref().and_then(|parts| parts.get(next_part))
-                };
-                next_part += usize::from(!array.is_whole);
-                let (part, cause) = (part.unwrap_or(&Selection::Whole), Cause::Launch);
                 let ((storage, access), (operation, site)) =
                     ((array.storage, array.access), call());
-                let request = Request::new(storage, part, access, cause, operation, site);
-                array.mark(&request, end, &mut marked);
+                let (selection, cause) = (LaunchedPart::selection(part), Cause::Launch);
+                let request = Request::new(storage, &selection, access, cause, operation, site);
+                array.mark(&request, part, end, &mut marked);
             }
             marked.follows_other |= array.follows_other;
         }
@@ -204,8 +253,29 @@ impl LaunchedArrays<'_> {
         for array in &self.list {
             let part = if array.is_whole { None } else { parts.next() };
             if array.is_pinned {
-                array.storage.lock().unpin_elements(part.unwrap_or(&Selection::Whole));
+                LaunchedPart::unpin(part, &mut array.storage.lock());
             }
+        }
+    }
+}
+
+impl LaunchedPart<'_> {
+    /// The elements of a part, or those of a whole array.
+    fn selection(part: Option<&Self>) -> Cow<'_, Selection> {
+        match part {
+            None => Cow::Owned(Selection::Whole),
+            Some(Self { elements: Elements::Selected(selection), .. }) => Cow::Borrowed(selection),
+            Some(Self { view, elements: Elements::Known(_) }) => Cow::Owned(view.selection()),
+        }
+    }
+
+    /// Unpins the elements of a part, or a whole array.
+    fn unpin(part: Option<&Self>, state: &mut ArrayState) {
+        match part {
+            Some(Self { elements: Elements::Selected(selection), .. }) => {
+                state.unpin_elements(selection);
+            }
+            _ => state.unpin(),
         }
     }
 }
@@ -253,7 +323,7 @@ impl<'a> LaunchedArray<'a> {
     fn mark_uses(
         &mut self,
         mut state: StateGuard<'_>,
-        LaunchEnd { stream, position, number }: LaunchEnd<'_>,
+        PartUseEnd { stream, position, number }: PartUseEnd<'_>,
         marked: &mut Marked,
     ) -> bool {
         let Some(location) = state.find_location(stream.device_ref()) else { return false };
@@ -272,12 +342,42 @@ impl<'a> LaunchedArray<'a> {
         true
     }
 
-    /// Marks any elements, whatever changes. If they are a whole array, summarises its state.
+    /// Marks a part of an array that the array knows, if only its uses change. Otherwise does
+    /// nothing and returns `false`.
+    #[inline]
+    fn mark_known(
+        &mut self,
+        mut state: StateGuard<'_>,
+        part: &LaunchedPart<'_>,
+        end: PartUseEnd<'_>,
+        marked: &mut Marked,
+    ) -> bool {
+        let Elements::Known(id) = part.elements else { return false };
+        let memory_order = self.storage.memory_order();
+        let Some(len_bytes) = state.record_known(memory_order, id, self.access, end) else {
+            return false;
+        };
+        self.unpin(&mut state);
+        marked.add(state.count_argument(memory_order, len_bytes));
+        if self.access.writes() {
+            self.storage.published.forget_readers();
+        }
+        marked.needs_event |= state.takes_expected_wait(end.stream, UseKind::of(self.access));
+        if state.is_watched() {
+            marked.is_watched = true;
+            state.note_use(UseKind::of(self.access), &part.view.selection());
+        }
+        true
+    }
+
+    /// Marks any elements, whatever changes. If they are a whole array, summarises its state. If
+    /// they are a part that was used before, remembers it.
     #[inline(never)]
     fn mark(
         &mut self,
         request: &Request<'_>,
-        LaunchEnd { stream, position, number }: LaunchEnd<'_>,
+        part: Option<&LaunchedPart<'_>>,
+        PartUseEnd { stream, position, number }: PartUseEnd<'_>,
         marked: &mut Marked,
     ) {
         let mut state = self.storage.lock();
@@ -286,10 +386,19 @@ impl<'a> LaunchedArray<'a> {
         let memory_order = self.storage.memory_order();
         let len_bytes = request.selection.len_bytes(memory_order);
         marked.add(state.count_argument(memory_order, len_bytes));
+        let again = part.and_then(|part| {
+            let Selection::Boxes(boxes) = request.selection else { return None };
+            let [region] = boxes.as_slice() else { return None };
+            let is_again = state.may_remember(location, region);
+            is_again.then(|| (part.view.part_use(self.access), region))
+        });
         let end = UseEnd::at(position);
         request.record_numbered_use_and_effect(&mut state, stream, location, end, number);
+        if let Some((part, region)) = again {
+            state.remember_part(location, &part, region, len_bytes);
+        }
         if std::mem::take(&mut self.is_pinned) {
-            state.unpin_elements(request.selection);
+            LaunchedPart::unpin(part, &mut state);
         }
         marked.needs_event |= state.takes_expected_wait(stream, UseKind::of(self.access));
         marked.is_watched |= state.is_watched();
@@ -334,6 +443,25 @@ pub(crate) fn use_copies<'s>(
             state.set_last_use(storage.memory_order(), location, &selection, number);
         }
     }
+}
+
+/// Makes `stream` wait for the uses of a part on other streams. Returns whether there are any, even
+/// completed ones.
+#[inline(never)]
+fn wait_for_uses_of(
+    known: &KnownAcquire,
+    state: &mut ArrayState,
+    stream: &Stream,
+    access: Access,
+    depends: &mut Dependencies,
+) -> std::result::Result<bool, BackendError> {
+    let mut conflicts = Conflicts::of(access, known.key);
+    state.visit_conflicts_of_known(known, access, |mark| conflicts.add(state, mark, depends));
+    state.make_wait(stream, &conflicts.marks)?;
+    if conflicts.follow_other {
+        state.retire_device_uses(known.location);
+    }
+    Ok(conflicts.follow_other)
 }
 
 /// Acquires a whole array that needs no copy and no wait, given the lock on its state.

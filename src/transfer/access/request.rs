@@ -5,13 +5,13 @@ use smallvec::SmallVec;
 use crate::audit::Cause;
 use crate::device::{Device, Stream};
 use crate::error::{Error, Result};
-use crate::storage::{ArrayState, Storage};
+use crate::storage::{ArrayState, PartUse, Storage};
 use resident_backend::call_site::CallSite;
 use resident_backend::{Address, Dependencies, Position};
 use resident_core::Access;
 use resident_core::coherence::{Location, Region};
 use resident_core::layout::{OwnView, Selection, Strided};
-use resident_core::ordering::{Mark, UseEnd, Uses};
+use resident_core::ordering::{Mark, StreamKey, UseEnd, Uses};
 
 /// An access that a call needs: its elements, and the name and site of the call for messages and
 /// reports.
@@ -51,6 +51,12 @@ impl<'a> StoredView<'a> {
 
     pub(crate) fn selection(&self) -> Selection {
         self.storage.memory_order().select(&self.view, self.element_bytes)
+    }
+
+    /// What a launch does with the view, which is a part of an array.
+    #[inline]
+    pub(crate) fn part_use(&self, access: Access) -> PartUse<'a> {
+        PartUse { view: self.view, element_bytes: self.element_bytes, access }
     }
 
     /// Calls `serve` with a reference to the selection, which takes more than 150 bytes and so is
@@ -179,6 +185,41 @@ pub(in crate::transfer) struct CopyPlace {
 /// Uses for which an access waits; usually there are few.
 pub(in crate::transfer) type Marks = SmallVec<[Mark; 4]>;
 
+/// The uses for which an access of a device's copy must wait.
+#[derive(Debug)]
+pub(super) struct Conflicts {
+    access: Access,
+    /// The key of the stream of the access.
+    own: StreamKey,
+    /// The last use on each other stream. Completed uses are left out.
+    pub(super) marks: Marks,
+    /// Whether any is on another stream, even a completed one.
+    pub(super) follow_other: bool,
+}
+
+impl Conflicts {
+    pub(super) fn of(access: Access, own: StreamKey) -> Self {
+        Self { access, own, marks: Marks::new(), follow_other: false }
+    }
+
+    /// Adds a use. Adds the work of the use to `depends` if it wrote elements to be read and may
+    /// still fail.
+    #[inline]
+    pub(super) fn add(&mut self, state: &ArrayState, mark: Mark, depends: &mut Dependencies) {
+        let is_other = mark.stream != self.own;
+        self.follow_other |= is_other;
+        if state.is_retired(mark) {
+            return;
+        }
+        if self.access != Access::Overwrite {
+            add_dependency(state, mark, depends);
+        }
+        if is_other {
+            add_mark(&mut self.marks, mark);
+        }
+    }
+}
+
 /// Regions of one source.
 pub(in crate::transfer) type Regions = SmallVec<[Region; 1]>;
 
@@ -272,24 +313,15 @@ impl Request<'_> {
         stream: &Stream,
         depends: &mut Dependencies,
     ) -> (Marks, bool) {
-        let (own, access) = (state.find_key(stream), self.access);
-        let (mut marks, mut follows_other) = (Marks::new(), false);
-        let is_other = |mark: Mark| Some(mark.stream) != own;
+        let own = state.find_key(stream).unwrap_or(StreamKey::NONE);
+        let mut conflicts = Conflicts::of(self.access, own);
         self.selection.visit_boxes_or_whole(|region| {
-            state.uses(location).visit_conflicts(region, access, is_other, |mark| {
-                follows_other |= is_other(mark);
-                if state.is_retired(mark) {
-                    return;
-                }
-                if access != Access::Overwrite {
-                    add_dependency(state, mark, depends);
-                }
-                if is_other(mark) {
-                    add_mark(&mut marks, mark);
-                }
+            let is_other = |mark: Mark| mark.stream != own;
+            state.uses(location).visit_conflicts(region, self.access, is_other, |mark| {
+                conflicts.add(state, mark, depends);
             });
         });
-        (marks, follows_other)
+        (conflicts.marks, conflicts.follow_other)
     }
 
     /// The uses of `regions` at `location` for which a write on `stream` must wait.

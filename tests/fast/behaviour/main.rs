@@ -38,6 +38,7 @@ mod owners;
 mod parts_drawn;
 mod peer_hazards;
 mod reinterpreted;
+mod remembered_parts;
 mod repeated_launches;
 mod scattered;
 mod soundness;

@@ -168,9 +168,47 @@ impl PartUses {
         self.writers.update(region, |_| Writer { mark, number });
     }
 
-    fn add_reader(&mut self, region: &Region, reader: Reader) {
-        if region.is_empty() {
+    /// As [`record`](Self::record), of a region whose boxes may be known. Sets `known` to the box
+    /// of the use, if there is one.
+    pub(super) fn record_known(
+        &mut self,
+        region: &Region,
+        known: &mut Known,
+        access: Access,
+        mark: Mark,
+    ) {
+        if !access.writes() {
+            let reader = Reader { stream: mark.stream, end: mark.end };
+            known.reader = self.add_known_reader(region, known.reader, reader);
             return;
+        }
+        match known.writer.filter(|slot| self.writers.is_at(*slot, region)) {
+            Some(slot) => {
+                self.writes += 1;
+                let number = self.writes;
+                self.writers.update_box(slot, |_| Writer { mark, number });
+            }
+            None => {
+                self.record(region, access, mark);
+                known.writer = self.writers.find_equal(region);
+            }
+        }
+    }
+
+    fn add_reader(&mut self, region: &Region, reader: Reader) {
+        self.add_known_reader(region, None, reader);
+    }
+
+    /// Adds a read, whose box may be known, and returns the slot of its box.
+    #[inline]
+    fn add_known_reader(
+        &mut self,
+        region: &Region,
+        known: Option<u32>,
+        reader: Reader,
+    ) -> Option<u32> {
+        if region.is_empty() {
+            return None;
         }
         let writes_before = self.writes;
         // The stream runs the new read after an earlier one. But an open read may end later than
@@ -179,15 +217,20 @@ impl PartUses {
             earlier.reader.stream == reader.stream
                 && (earlier.reader.end != UseEnd::OPEN || reader.end == UseEnd::OPEN)
         };
-        let repeated = self.readers.find_equal(region, repeats);
+        let is_repeated = |slot: &u32| {
+            self.readers.is_at(*slot, region) && self.readers.value(*slot).is_some_and(repeats)
+        };
+        let known = known.filter(is_repeated);
+        let repeated = known.or_else(|| self.readers.find_equal(region, repeats));
         match repeated.and_then(|slot| Some((slot, self.readers.value(slot)?.reader.end))) {
             Some((slot, end)) => {
                 let reader = Reader { end: reader.end.max(end), ..reader };
                 self.readers.set_value(slot, PartReader { reader, writes_before });
+                Some(slot)
             }
             None => {
-                self.readers.insert(region, PartReader { reader, writes_before });
                 self.reader_streams = self.reader_streams.with(reader.stream);
+                Some(self.readers.insert(region, PartReader { reader, writes_before }))
             }
         }
     }
@@ -199,11 +242,24 @@ impl PartUses {
         region: Option<&Region>,
         access: Access,
         is_wanted: impl Fn(Mark) -> bool,
-        mut visit: impl FnMut(Mark),
+        visit: impl FnMut(Mark),
     ) {
         let whole = Region::whole(self.writers.shape());
         let region = region.unwrap_or(&whole);
-        let known = self.find_equal(region);
+        self.visit_known_conflicts(region, Known::default(), access, is_wanted, visit);
+    }
+
+    /// As [`visit_conflicts`](Self::visit_conflicts), of a region whose boxes may be known.
+    #[inline]
+    pub(super) fn visit_known_conflicts(
+        &self,
+        region: &Region,
+        known: Known,
+        access: Access,
+        is_wanted: impl Fn(Mark) -> bool,
+        mut visit: impl FnMut(Mark),
+    ) {
+        let known = self.find_known(region, known);
         let mut numbers = Numbers::default();
         self.visit_writers(region, known, |writer| {
             numbers.add(writer.number);
@@ -226,6 +282,26 @@ impl PartUses {
     #[inline]
     fn changes(&self) -> u64 {
         self.writers.changes() + self.readers.changes()
+    }
+
+    /// See [`Uses::find`](super::Uses::find).
+    #[inline]
+    pub(super) fn find(&self, region: &Region) -> Option<Known> {
+        let known = self.find_equal(region);
+        (known != Known::default()).then_some(known)
+    }
+
+    /// The boxes that are equal to `region`, some of which may be known.
+    #[inline]
+    fn find_known(&self, region: &Region, known: Known) -> Known {
+        let writer = known.writer.filter(|slot| self.writers.is_at(*slot, region));
+        let reader = known.reader.filter(|slot| self.readers.is_at(*slot, region));
+        match (writer, reader) {
+            (None, None) => self.find_equal(region),
+            // The box of a write has the only writer of its elements.
+            (Some(_), _) => Known { writer, reader: None },
+            (None, Some(_)) => Known { writer, reader },
+        }
     }
 
     /// The boxes that are equal to `region`.
@@ -339,12 +415,25 @@ impl PartUses {
         region: Option<&Region>,
         access: Access,
         stream: StreamKey,
-        mut visit_writer: impl FnMut(Mark),
+        visit_writer: impl FnMut(Mark),
     ) -> bool {
         let whole = Region::whole(self.writers.shape());
         let region = region.unwrap_or(&whole);
+        self.known_conflicts_only_with(region, Known::default(), access, stream, visit_writer)
+    }
+
+    /// As [`conflicts_only_with`](Self::conflicts_only_with), of a region whose boxes may be known.
+    #[inline]
+    pub(super) fn known_conflicts_only_with(
+        &mut self,
+        region: &Region,
+        known: Known,
+        access: Access,
+        stream: StreamKey,
+        mut visit_writer: impl FnMut(Mark),
+    ) -> bool {
+        let known = self.find_known(region, known);
         let has_other_readers = access.writes() && !self.reader_streams.are_only(stream);
-        let known = self.find_equal(region);
         self.remember_writers(region, known);
         if has_other_readers {
             self.remember_readers(region, known);

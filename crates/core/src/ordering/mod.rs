@@ -34,6 +34,7 @@ use crate::Position;
 use crate::coherence::Region;
 use by_region::PartUses;
 pub use mark::{Mark, StreamKey, UseEnd};
+pub use neighbours::Known;
 pub use uniform::UniformUses;
 
 /// The pending uses of one copy of an array, by region.
@@ -121,6 +122,42 @@ impl Uses {
         }
     }
 
+    /// As [`conflicts_only_with`](Self::conflicts_only_with), of a region whose boxes may be known.
+    #[inline]
+    pub fn known_conflicts_only_with(
+        &mut self,
+        region: &Region,
+        known: Known,
+        access: Access,
+        stream: StreamKey,
+        visit_writer: impl FnMut(Mark),
+    ) -> bool {
+        match self {
+            Self::Parts(parts) if !parts.is_uniform() => {
+                parts.known_conflicts_only_with(region, known, access, stream, visit_writer)
+            }
+            _ => self.conflicts_only_with(Some(region), access, stream, visit_writer),
+        }
+    }
+
+    /// As [`visit_conflicts`](Self::visit_conflicts), of a region whose boxes may be known.
+    #[inline]
+    pub fn visit_known_conflicts(
+        &self,
+        region: &Region,
+        known: Known,
+        access: Access,
+        is_wanted: impl Fn(Mark) -> bool,
+        visit: impl FnMut(Mark),
+    ) {
+        match self {
+            Self::Parts(parts) if !parts.is_uniform() => {
+                parts.visit_known_conflicts(region, known, access, is_wanted, visit);
+            }
+            _ => self.visit_conflicts(Some(region), access, is_wanted, visit),
+        }
+    }
+
     /// Visits the writers of `region`.
     #[inline]
     pub fn visit_writers(&self, region: Option<&Region>, visit: impl FnMut(Mark)) {
@@ -147,6 +184,42 @@ impl Uses {
             |uses| uses.record(access, mark),
             |parts, region| parts.record(region, access, mark),
         );
+    }
+
+    /// As [`record`](Self::record), of a region whose boxes may be known. Sets `known` to the box
+    /// of the use, if there is one.
+    #[inline]
+    pub fn record_known(
+        &mut self,
+        shape: &[u64],
+        region: &Region,
+        known: &mut Known,
+        access: Access,
+        mark: Mark,
+    ) {
+        match self {
+            Self::Parts(parts) if !parts.is_uniform() => {
+                parts.record_known(region, known, access, mark);
+            }
+            _ => self.record(shape, Some(region), access, mark),
+        }
+    }
+
+    /// The box of earlier uses that is equal to `region`, for later calls with `known`.
+    #[inline]
+    pub fn find(&self, region: &Region) -> Option<Known> {
+        match self {
+            Self::Parts(parts) if !parts.is_uniform() => parts.find(region),
+            _ => None,
+        }
+    }
+
+    /// The number of boxes of uses by region.
+    pub fn box_count(&self) -> usize {
+        match self {
+            Self::Parts(parts) if !parts.is_uniform() => parts.box_count(),
+            _ => 0,
+        }
     }
 
     /// Closes an open write: its guard was dropped, and the foreign work (queued by other code)

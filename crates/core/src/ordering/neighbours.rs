@@ -89,9 +89,10 @@ impl Neighbours {
     }
 }
 
-/// What is known of a region before its uses are visited.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Known {
+/// What is known of a region before its uses are visited. Callers that use a region again may keep
+/// it: a box that has been removed or replaced meanwhile is noticed, and looked for again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Known {
     /// The writers' box that is equal to the region.
     pub(super) writer: Option<u32>,
     /// A readers' box that is equal to the region.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
-use super::{Mark, StreamKey, UseEnd, Uses};
+use super::{Known, Mark, StreamKey, UseEnd, Uses};
 use crate::Access;
 use crate::Position;
 use crate::coherence::{Region, Span};
@@ -348,4 +348,56 @@ fn fallible_foreign_work_damages_what_it_wrote() {
     found.sort_by_key(|(_, end, _)| *end);
     let [left_end, right_end] = [5, 6].map(|at| UseEnd::at(Position(at)));
     assert_eq!(found, [(left, left_end, Some(Position(5))), (right, right_end, None)]);
+}
+
+/// What callers keep of a region may be of any age: uses that are recorded and visited with it are
+/// those that are recorded and visited without.
+#[test]
+fn what_is_known_of_a_region_changes_nothing_however_old_it_is() {
+    let boxes = |number: u64| {
+        let (row, column) = (number % 3, number / 3 % 4);
+        Region::new(&[Span::new(row, row + 2, 1), Span::new(column, column + 1 + number % 2, 1)])
+    };
+    let (mut known_uses, mut uses) = (Uses::default(), Uses::default());
+    let mut known = [Known::default(); 24];
+    let mut random = 1_u64;
+    for step in 1..4_000_u64 {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let drawn = random >> 40;
+        // Some regions are used often, so that others cut their boxes.
+        let at = (drawn % 24).min(drawn / 24 % 24);
+        let (region, stream) = (boxes(at), StreamKey::at((drawn / 576 % 3) as usize));
+        let access = [Access::Read, Access::ReadWrite][(drawn / 7 % 2) as usize];
+        let visited = |uses: &Uses, known: Known| {
+            let mut found = BTreeSet::new();
+            let visit = |mark| found.extend([key(mark)]);
+            uses.visit_known_conflicts(&region, known, access, |_| true, visit);
+            found
+        };
+        let of_known = &mut known[at as usize];
+        assert_eq!(visited(&known_uses, *of_known), visited(&uses, Known::default()), "{step}");
+        let mut writers = [BTreeSet::new(), BTreeSet::new()];
+        let [first, second] = &mut writers;
+        let only =
+            known_uses.known_conflicts_only_with(&region, *of_known, access, stream, |mark| {
+                first.extend([key(mark)]);
+            });
+        let visit = |mark| second.extend([key(mark)]);
+        assert_eq!(only, uses.conflicts_only_with(Some(&region), access, stream, visit), "{step}");
+        assert_eq!(writers[0], writers[1], "{step}");
+        let mark = Mark::write(stream, Position(step));
+        let mark = if access.writes() { mark } else { Mark::lossless(stream, mark.end) };
+        known_uses.record_known(&SHAPE, &region, of_known, access, mark);
+        uses.record(&SHAPE, Some(&region), access, mark);
+        if drawn % 50 == 0 {
+            let is_done = |mark: Mark| mark.end < UseEnd::at(Position(step - step.min(20)));
+            known_uses.retire_all(is_done);
+            uses.retire_all(is_done);
+        }
+        if drawn % 400 == 1 {
+            let all = Mark::write(stream, Position(step));
+            known_uses.record(&SHAPE, None, Access::Overwrite, all);
+            uses.record(&SHAPE, None, Access::Overwrite, all);
+        }
+    }
 }

@@ -4,6 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use smallvec::SmallVec;
+
 use super::driver_event::DriverEvent;
 use super::gpu_stream::{GpuStream, find};
 use super::in_flight::{CompletionAction, InFlight};
@@ -215,13 +217,13 @@ impl GpuStream {
     /// explicit stack instead of recursion, because a chain of streams may be long.
     fn complete_prerequisites(&self, upto: Position, if_busy: IfBusy) -> bool {
         let mut stack: Vec<(Arc<Self>, Position, Position)> = Vec::new();
-        let mut checked = Position::START;
+        let (mut checked, mut reached) = (Position::START, Reached::default());
         loop {
             let (stream, upto, checked) = match stack.last_mut() {
                 Some((stream, upto, checked)) => (&**stream, *upto, checked),
                 None => (self, upto, &mut checked),
             };
-            if let Some((other, position)) = stream.next_prerequisite(checked, upto) {
+            if let Some((other, position)) = stream.next_prerequisite(checked, upto, &mut reached) {
                 if !Arc::ptr_eq(&other.device, &self.device) {
                     other.check_for_death();
                 }
@@ -241,16 +243,20 @@ impl GpuStream {
         &self,
         checked: &mut Position,
         upto: Position,
+        reached: &mut Reached,
     ) -> Option<(Arc<Self>, Position)> {
         loop {
+            let is_complete = |stream, at| stream == self.id || reached.covers(stream, at);
             let (position, prerequisites) =
-                self.state().in_flight.prerequisites_after(*checked, upto)?;
-            // A stream that no longer exists has no incomplete work.
-            let incomplete = |(stream, at): (StreamId, Position)| {
-                find(stream).map(|other| (other, at)).filter(|(other, at)| other.completed() < *at)
+                self.state().in_flight.prerequisites_after(*checked, upto, is_complete)?;
+            let mut incomplete = |(stream, at): (StreamId, Position)| {
+                // A stream that no longer exists has no incomplete work.
+                let other = find(stream)?;
+                let completed = other.completed();
+                reached.note(stream, completed);
+                (completed < at).then_some((other, at))
             };
-            let mut others = prerequisites.into_iter().filter(|(stream, _)| *stream != self.id);
-            if let Some(found) = others.find_map(incomplete) {
+            if let Some(found) = prerequisites.into_iter().find_map(&mut incomplete) {
                 return Some(found);
             }
             *checked = position;
@@ -349,6 +355,24 @@ impl GpuStream {
         let is_idle = self.device.context().make_current().and_then(|()| self.is_idle());
         // If the stream cannot be queried for another reason, the context counts as alive.
         let _outcome = self.record_death(is_idle);
+    }
+}
+
+/// Positions that streams are known to have completed, so that a stream is not looked up for each
+/// operation that depends on it.
+#[derive(Default)]
+struct Reached(SmallVec<[(StreamId, Position); 8]>);
+
+impl Reached {
+    fn covers(&self, stream: StreamId, at: Position) -> bool {
+        self.0.iter().any(|(known, upto)| *known == stream && *upto >= at)
+    }
+
+    fn note(&mut self, stream: StreamId, completed: Position) {
+        match self.0.iter_mut().find(|(known, _)| *known == stream) {
+            Some((_, upto)) => *upto = completed,
+            None => self.0.push((stream, completed)),
+        }
     }
 }
 

@@ -317,21 +317,26 @@ impl InFlightList {
             .is_ok_and(|index| !self.operations[index].depends.is_empty())
     }
 
-    /// The first operation after `after` and up to `upto` that has prerequisites, and these
-    /// prerequisites: its dependencies, and the position that it must complete first.
+    /// The first operation after `after` and up to `upto` that has prerequisites which are not
+    /// known to be complete, and these: of its dependencies, and of the position that it must
+    /// complete first.
     pub(super) fn prerequisites_after(
         &self,
         after: Position,
         upto: Position,
+        is_complete: impl Fn(StreamId, Position) -> bool,
     ) -> Option<(Position, Dependencies)> {
         let start = self.operations.partition_point(|operation| operation.position <= after);
         let mut operations =
             self.operations.range(start..).take_while(|operation| operation.position <= upto);
         operations.find_map(|operation| {
-            let mut prerequisites = operation.depends.clone();
-            if let CompletionAction::CompleteFirst { stream, position } = operation.action {
-                prerequisites.push((stream, position));
-            }
+            let first = match operation.action {
+                CompletionAction::CompleteFirst { stream, position } => Some((stream, position)),
+                _ => None,
+            };
+            let all = operation.depends.iter().copied().chain(first);
+            let prerequisites: Dependencies =
+                all.filter(|(it, at)| !is_complete(*it, *at)).collect();
             (!prerequisites.is_empty()).then_some((operation.position, prerequisites))
         })
     }

@@ -88,6 +88,13 @@ impl<V: Clone + PartialEq> BoxList<V> {
         self.store.find_equal(region, is_wanted)
     }
 
+    /// Whether the box in `slot` is `region`, which is not empty. Any number may be asked for.
+    #[must_use]
+    #[inline]
+    pub fn is_at(&self, slot: u32, region: &Region) -> bool {
+        self.store.is_at(slot, region)
+    }
+
     /// The value of the box in `slot`, unless the slot is free.
     #[must_use]
     #[inline]

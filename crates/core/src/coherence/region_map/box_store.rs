@@ -118,6 +118,16 @@ impl<V: Clone + PartialEq> BoxStore<V> {
         0..self.values.len() as u32
     }
 
+    /// Whether the box in `slot` is `region`, which is not empty. Any number may be asked for.
+    #[must_use]
+    #[inline]
+    pub(super) fn is_at(&self, slot: u32, region: &Region) -> bool {
+        let from = slot as usize * self.axes;
+        let spans = self.spans.get(from..from.saturating_add(self.axes));
+        // The spans of a free slot are empty.
+        spans.is_some_and(|spans| spans == region.spans()) && !region.is_empty()
+    }
+
     /// The spans of the box in `slot`.
     #[must_use]
     pub(super) fn spans(&self, slot: u32) -> &[Span] {

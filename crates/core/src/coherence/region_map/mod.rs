@@ -188,6 +188,13 @@ impl<V: Clone + PartialEq, const MERGES: bool> RegionMap<V, MERGES> {
         self.boxes()?.find_equal(region, |_| true)
     }
 
+    /// Whether the box in `slot` is `region`, which is not empty. Any number may be asked for.
+    #[must_use]
+    #[inline]
+    pub fn is_at(&self, slot: u32, region: &Region) -> bool {
+        self.exceptions.as_deref().is_some_and(|boxes| boxes.is_at(slot, region))
+    }
+
     /// The value of a box. Together with [`changes`](Self::changes), boxes found before need not be
     /// looked for again.
     #[must_use]

@@ -57,7 +57,8 @@ impl<V: Clone + PartialEq, const MERGES: bool> RegionMap<V, MERGES> {
     }
 
     /// Replaces the value of one box of a map that merges none.
-    fn update_box(&mut self, slot: u32, f: impl FnOnce(&V) -> V) {
+    #[inline]
+    pub fn update_box(&mut self, slot: u32, f: impl FnOnce(&V) -> V) {
         let Some(boxes) = &mut self.exceptions else { return };
         let Some(value) = boxes.value(slot).map(f) else { return };
         if value != self.background {
