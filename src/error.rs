@@ -651,6 +651,22 @@ impl Error {
     }
 }
 
+impl Error {
+    /// The error of a kernel at this place: ` of chain "two steps"`.
+    pub(crate) fn of_kernel_in(mut self, place: &str) -> Self {
+        match &mut self {
+            Self::NoKernelBody { kernel, .. }
+            | Self::Requirement { kernel, .. }
+            | Self::LayoutMismatch { kernel, .. }
+            | Self::Grid { kernel, .. }
+            | Self::Compile { kernel, .. } => kernel.push_str(place),
+            Self::NotContiguous { parameter, .. } => parameter.push_str(place),
+            _ => {}
+        }
+        self
+    }
+}
+
 /// Adds the line of the call to an error before the caller gets it.
 pub(crate) trait AtCall {
     fn at(self, site: CallSite) -> Self;

@@ -37,6 +37,7 @@
 //! - Arrays on one device, which move only when the program copies them: [`DeviceArray`],
 //!   [`DeviceView`], [`DeviceViewMut`].
 //! - Kernels and launches: [`Kernel`], [`In`], [`InOut`], [`Out`], [`Grid`].
+//! - Launches that repeat, recorded once and queued as one operation: [`Chain`], [`Temp`].
 //! - Arithmetic, sums, products, sorts, random numbers and their kin, without kernels of your own:
 //!   [`ops`].
 //! - Devices, streams and events: [`Device`], [`Stream`], [`Event`].
@@ -170,8 +171,8 @@ pub use interop::TensorElement;
 pub use interop::nccl;
 #[doc(inline)]
 pub use launch::{
-    Argument, Arguments, Compiled, CudaSource, Described, Difference, Flat, GpuSource, In, InOut,
-    Kernel, Out, Parameter, Signature, Variable,
+    Argument, Arguments, Chain, Compiled, CudaSource, Described, Difference, Flat, GpuSource, In,
+    InOut, Kernel, Out, Parameter, Signature, Temp, Variable,
 };
 pub use ndarray;
 pub use num_complex;
@@ -199,8 +200,8 @@ pub mod prelude {
 
     #[doc(no_inline)]
     pub use crate::{
-        Device, DeviceArray, DeviceView, DeviceViewMut, Element, Error, Event, Grid, In, InOut,
-        Kernel, ManagedArray, MappedArray, Out, Pending, PinnedArray, Result, SmartArray,
-        SmartView, SmartViewMut, Stream, Watch, audit, field, field_mut,
+        Chain, Device, DeviceArray, DeviceView, DeviceViewMut, Element, Error, Event, Grid, In,
+        InOut, Kernel, ManagedArray, MappedArray, Out, Pending, PinnedArray, Result, SmartArray,
+        SmartView, SmartViewMut, Stream, Temp, Watch, audit, field, field_mut,
     };
 }

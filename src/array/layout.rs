@@ -122,7 +122,7 @@ impl<D: Dimension> Layout<D> {
 
     /// The layout of a copy without gaps, in the axis order of this one: strides have the same
     /// order and the same signs.
-    pub(super) fn packed(&self) -> Self {
+    pub(crate) fn packed(&self) -> Self {
         let c_ordered = || Self::of_shape::<()>(self.dim.clone());
         let mut packed = match self.len() {
             0 => return c_ordered(),

@@ -293,6 +293,15 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         Ok(Self::make(Self::packed(layout), Origin::Uninitialised, site))
     }
 
+    /// As [`uninit_in`](Self::uninit_in), of contents that nothing reads after the operation that
+    /// writes them.
+    pub(crate) fn temporary_in(layout: &Layout<D>, site: CallSite) -> Result<Self> {
+        expect_fits::<T>(layout.shape(), site)?;
+        let layout = Self::packed(layout);
+        let storage = Storage::temporary::<T>(Self::order_of(&layout), layout.shape(), site);
+        Ok(Self { storage: Owner(storage), layout, element: PhantomData })
+    }
+
     /// An array without contents or memory, with the axes in this order, for a call of the program
     /// at `site`.
     pub(crate) fn uninit_in_order(dim: D, order: Order, site: CallSite) -> Result<Self> {
@@ -334,10 +343,15 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     #[inline]
     #[track_caller]
     fn make(layout: Layout<D>, origin: Origin, site: CallSite) -> Self {
+        let storage = Storage::new::<T>(Self::order_of(&layout), layout.shape(), origin, site);
+        Self { storage: Owner(storage), layout, element: PhantomData }
+    }
+
+    /// The memory order of a new array.
+    fn order_of(layout: &Layout<D>) -> MemoryOrder {
         let (memory_order, _) = adopt::memory_order::<T>(layout.shape(), layout.strides())
             .unwrap_or_else(|| unreachable!("a new array has no gaps: {:?}", layout.strided()));
-        let storage = Storage::new::<T>(memory_order, layout.shape(), origin, site);
-        Self { storage: Owner(storage), layout, element: PhantomData }
+        memory_order
     }
 
     /// An array whose contents are in memory of `stream`'s device once the work queued on the

@@ -166,7 +166,7 @@ struct ArrayCopies(Vec<Option<ArrayCopy>>);
 impl ArrayCopies {
     fn of(bound: &[BoundArgument<'_>], purpose: &str, site: CallSite) -> Result<Self> {
         let copy = |argument: &BoundArgument<'_>| match argument {
-            BoundArgument::Scalar { .. } => Ok(None),
+            BoundArgument::Scalar { .. } | BoundArgument::Temporary(_) => Ok(None),
             BoundArgument::Array(array) => ArrayCopy::of(array, purpose, site).map(Some),
         };
         bound.iter().map(copy).collect::<Result<_>>().map(Self)

@@ -2,6 +2,7 @@
 
 mod errors;
 mod rust_bodies;
+mod step;
 
 use std::fmt;
 use std::sync::Arc;

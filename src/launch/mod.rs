@@ -6,6 +6,7 @@
 
 mod arguments;
 mod arity;
+mod chain;
 mod comparator;
 mod compare_bodies;
 mod compared_body;
@@ -26,12 +27,18 @@ mod without_gpu;
 pub use arguments::IntoGrid;
 pub(crate) use arguments::bound::{BoundArgument, Rearranged};
 pub(crate) use arity::for_each_arity;
+pub use chain::{
+    ChainArguments, ChainGrid, ChainParameter, ChainSignature, FixedGrid, Intent, Recorder,
+    StepArgument, StepArguments, Symbol,
+};
 pub use slice::Slice;
 pub(crate) use submit::expect_written;
 
 // These are at the root of the crate.
 #[doc(hidden)]
 pub use arguments::{Argument, Arguments};
+#[doc(hidden)]
+pub use chain::{Chain, Temp};
 #[doc(hidden)]
 pub use compare_bodies::Difference;
 #[doc(hidden)]

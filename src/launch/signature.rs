@@ -244,7 +244,7 @@ impl<E: Element> Parameter for E {
     fn describe<'a>(bound: &BoundArgument<'a>) -> E {
         match bound {
             BoundArgument::Scalar { bytes, .. } => bytemuck::pod_read_unaligned(bytes),
-            BoundArgument::Array(_) => E::zeroed(),
+            BoundArgument::Array(_) | BoundArgument::Temporary(_) => E::zeroed(),
         }
     }
 
@@ -263,9 +263,11 @@ impl<E: Element> Parameter for E {
 
 /// The layout of an array argument. A scalar cannot occur here, since a scalar does not implement
 /// `Argument` for an array parameter.
-fn described<'a>(bound: &BoundArgument<'a>) -> Described<'a> {
+pub(in crate::launch) fn described<'a>(bound: &BoundArgument<'a>) -> Described<'a> {
     match bound {
-        BoundArgument::Array(BoundArray { view, .. }) => Described { view: *view },
+        BoundArgument::Array(BoundArray { view, .. }) | BoundArgument::Temporary(view) => {
+            Described { view: *view }
+        }
         BoundArgument::Scalar { .. } => {
             Described { view: Strided { shape: &[], strides: &[], offset: 0 } }
         }

@@ -11,7 +11,7 @@ use crate::audit::{self, ArgumentRecord, Cause, Flow, Launched};
 use crate::device::{self, Device, Stream, call_error};
 use crate::error::{Error, Result};
 use crate::storage::{self, HostWrite};
-use crate::transfer::{self, Acquired, LaunchedArrays, Request};
+use crate::transfer::{self, Acquired, LaunchedArrays, Marked, Request};
 use resident_backend::call_site::CallSite;
 use resident_backend::grid::Grid;
 use resident_backend::sync;
@@ -34,11 +34,20 @@ pub(super) struct Launch<'a> {
     pub(super) brief_len_max: u64,
 }
 
-impl<'a> Launch<'a> {
-    fn bound_arrays(&self) -> impl Iterator<Item = &'a BoundArray<'a>> {
+/// The arguments of a launch or a chain, and the call for which they are acquired.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Acquiring<'a> {
+    /// The name in messages: `kernel "blur"`.
+    pub(super) title: &'a Arc<str>,
+    pub(super) bound: &'a [BoundArgument<'a>],
+    pub(super) site: CallSite,
+}
+
+impl<'a> Acquiring<'a> {
+    pub(super) fn bound_arrays(&self) -> impl Iterator<Item = &'a BoundArray<'a>> + use<'a> {
         self.bound.iter().filter_map(|bound| match bound {
             BoundArgument::Array(array) => Some(array),
-            BoundArgument::Scalar { .. } => None,
+            BoundArgument::Scalar { .. } | BoundArgument::Temporary(_) => None,
         })
     }
 
@@ -63,6 +72,66 @@ impl<'a> Launch<'a> {
     #[cold]
     fn wrong_device(&self, array: &BoundArray<'_>, home: &Device, other: String) -> Error {
         transfer::wrong_device(array.storage, home, self.title, other).at(self.site)
+    }
+
+    /// Acquires an array on the stream's device, and returns the address of its copy. `epoch` is
+    /// the current epoch of failures.
+    #[inline(always)]
+    pub(super) fn acquire(
+        &self,
+        array: &'a BoundArray<'a>,
+        stream: &Stream,
+        epoch: u64,
+        launched: &mut LaunchedArrays<'a>,
+        depends: &mut Dependencies,
+    ) -> Result<Address> {
+        let ready = if array.is_whole {
+            launched.acquire_whole(array.storage, stream, epoch, array.access, depends)
+        } else {
+            None
+        };
+        match ready {
+            Some(address) => Ok(address),
+            None => self.acquire_unready(array, stream, launched, depends),
+        }
+    }
+
+    /// Acquires an array that needs copies, waits or memory, or a part of one.
+    #[inline(never)]
+    fn acquire_unready(
+        &self,
+        array: &BoundArray<'a>,
+        stream: &Stream,
+        launched: &mut LaunchedArrays<'a>,
+        depends: &mut Dependencies,
+    ) -> Result<Address> {
+        let call = || (&**self.title, self.site);
+        if !array.is_whole
+            && let Some(address) =
+                launched.acquire_known(array.stored(), stream, array.access, depends, call)?
+        {
+            return Ok(address);
+        }
+        // A device array is never ready on another device.
+        self.check_home(array, stream)?;
+        self.check_numbers(array)?;
+        let (storage, selection, device) = (array.storage, array.selection(), stream.device_ref());
+        if device.has_been_full() {
+            let arrays = self.bound_arrays().map(|array| (array.storage, array.selection()));
+            transfer::use_copies(storage, &selection, arrays, device);
+        }
+        launched.acquire(array.stored(), selection, stream, array.access, depends, call)
+    }
+}
+
+impl<'a> Launch<'a> {
+    #[inline(always)]
+    fn acquiring(&self) -> Acquiring<'a> {
+        Acquiring { title: self.title, bound: self.bound, site: self.site }
+    }
+
+    fn bound_arrays(&self) -> impl Iterator<Item = &'a BoundArray<'a>> {
+        self.acquiring().bound_arrays()
     }
 
     fn request<'s>(
@@ -142,9 +211,9 @@ impl<'a> Launch<'a> {
         if let Some((array, home)) =
             self.bound_arrays().find_map(|array| Some((array, array.home?)))
         {
-            return Err(self.wrong_device(array, home, String::from("the host")));
+            return Err(self.acquiring().wrong_device(array, home, String::from("the host")));
         }
-        self.bound_arrays().try_for_each(|array| self.check_numbers(array))?;
+        self.bound_arrays().try_for_each(|array| self.acquiring().check_numbers(array))?;
         let selections: SmallVec<[Selection; 4]> =
             self.bound_arrays().map(BoundArray::selection).collect();
         let arrays = || self.bound_arrays().zip(&selections);
@@ -187,7 +256,7 @@ pub(crate) fn expect_written(
 ) -> Result<()> {
     let arrays = bound.iter().filter_map(|bound| match bound {
         BoundArgument::Array(array) => Some(array),
-        BoundArgument::Scalar { .. } => None,
+        BoundArgument::Scalar { .. } | BoundArgument::Temporary(_) => None,
     });
     arrays.into_iter().try_for_each(|array| {
         let (selection, cause) = (array.selection(), Cause::Launch);
@@ -289,16 +358,7 @@ fn acquire<'a>(launch: &'a Launch<'_>, stream: &Stream, prepared: Prepared<'_, '
     let is_device_code = matches!(launch.code, KernelCode::Loaded(_));
     for bound in launch.bound {
         if let BoundArgument::Array(array) = bound {
-            let (storage, access) = (array.storage, array.access);
-            let ready = if array.is_whole {
-                launched.acquire_whole(storage, stream, epoch, access, depends)
-            } else {
-                None
-            };
-            let address = match ready {
-                Some(address) => address,
-                None => acquire_unready(launch, array, stream, launched, depends)?,
-            };
+            let address = launch.acquiring().acquire(array, stream, epoch, launched, depends)?;
             if is_device_code && array.is_flat() {
                 words.push(address.0.wrapping_add(array.origin_bytes()));
                 if array.form == ArrayForm::Slice {
@@ -311,33 +371,6 @@ fn acquire<'a>(launch: &'a Launch<'_>, stream: &Stream, prepared: Prepared<'_, '
         bound.pack(words);
     }
     Ok(())
-}
-
-/// Acquires an array that needs copies, waits or memory, or a part of one.
-#[inline(never)]
-fn acquire_unready<'a>(
-    launch: &Launch<'a>,
-    array: &BoundArray<'a>,
-    stream: &Stream,
-    launched: &mut LaunchedArrays<'a>,
-    depends: &mut Dependencies,
-) -> Result<Address> {
-    let call = || (&**launch.title, launch.site);
-    if !array.is_whole
-        && let Some(address) =
-            launched.acquire_known(array.stored(), stream, array.access, depends, call)?
-    {
-        return Ok(address);
-    }
-    // A device array is never ready on another device.
-    launch.check_home(array, stream)?;
-    launch.check_numbers(array)?;
-    let (storage, selection, device) = (array.storage, array.selection(), stream.device_ref());
-    if device.has_been_full() {
-        let arrays = launch.bound_arrays().map(|array| (array.storage, array.selection()));
-        transfer::use_copies(storage, &selection, arrays, device);
-    }
-    launched.acquire(array.stored(), selection, stream, array.access, depends, call)
 }
 
 /// Acquires the arrays again if there was too little memory because the launch itself kept whole
@@ -378,7 +411,13 @@ fn mark(
     launched: &mut LaunchedArrays<'_>,
     position: Position,
 ) -> Flow {
-    let marked = launched.mark(stream, position, || (&**launch.title, launch.site));
+    after_mark(stream, launched.mark(stream, position, || (&**launch.title, launch.site)))
+}
+
+/// Counts a launch whose arrays are marked, and records an event if it is expected. Returns the
+/// copies of a launcher that copies each argument.
+#[inline(always)]
+pub(super) fn after_mark(stream: &Stream, marked: Marked) -> Flow {
     stream.device_ref().count_launch(&marked.copies);
     if marked.needs_event {
         stream.ensure_event_at_tail();
@@ -392,7 +431,7 @@ fn mark(
 }
 
 #[inline(always)]
-fn packed(array: &BoundArray<'_>, address: Address, at_word: usize) -> PackedArray {
+pub(super) fn packed(array: &BoundArray<'_>, address: Address, at_word: usize) -> PackedArray {
     PackedArray {
         address,
         origin_bytes: array.origin_bytes(),

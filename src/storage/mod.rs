@@ -96,15 +96,26 @@ struct ElementType {
     alignment: usize,
     /// Allocates memory for this number of elements.
     make_host: fn(usize) -> Option<HostBuffer>,
+    /// Whether contents end with the replay of the chain that wrote them.
+    is_temporary: bool,
 }
 
 impl ElementType {
     const fn of<T: Element>() -> &'static Self {
-        &Self {
+        const { &Self::new::<T>() }
+    }
+
+    const fn temporary<T: Element>() -> &'static Self {
+        const { &Self { is_temporary: true, ..Self::new::<T>() } }
+    }
+
+    const fn new<T: Element>() -> Self {
+        Self {
             name: type_name::<T>,
             id: TypeId::of::<T>,
             alignment: align_of::<T>(),
             make_host: HostBuffer::aligned::<T>,
+            is_temporary: false,
         }
     }
 }
@@ -162,6 +173,25 @@ impl Storage {
         let bytes = storage.memory_order.len_bytes();
         home.iter().for_each(|device| storage.count_memory(device, bytes, made_at));
         storage
+    }
+
+    /// A new array, never written, whose contents nothing reads after the operation that writes
+    /// them.
+    pub(crate) fn temporary<T: Element>(
+        memory_order: MemoryOrder,
+        shape: &[usize],
+        made_at: CallSite,
+    ) -> Arc<Self> {
+        const { Self::check_element::<T>() };
+        let shape = shape_beside(&memory_order, shape);
+        let (element, state) =
+            (ElementType::temporary::<T>(), ArrayState::new(Coherence::UNDEFINED));
+        Self::register(memory_order, shape, element, state, null_mut(), made_at)
+    }
+
+    /// Whether the contents need not be kept while no operation uses them.
+    pub(crate) fn is_temporary(&self) -> bool {
+        self.element.is_temporary
     }
 
     /// Counts bytes that the array has got on a device, by this call.

@@ -26,7 +26,7 @@ pub(crate) use access::error::{host_full, lost_update, wrong_device};
 #[cfg(feature = "nccl")]
 pub(crate) use access::guard::close_fallible_guard;
 pub(crate) use access::guard::{Opened, close_guard, open_guard};
-pub(crate) use access::launch::{LaunchedArrays, use_copies};
+pub(crate) use access::launch::{LaunchedArrays, Marked, use_copies};
 pub(crate) use access::mark::{mark_foreign, mark_host_written, write_on_host};
 pub(crate) use access::request::{Request, StoredView};
 pub(crate) use contents::assign::{Target, assign, clone_into};
@@ -39,6 +39,7 @@ pub(crate) use contents::pinned_copy::{
     CopyCall, ReadAt, copy_from_pinned, copy_to_pinned, snapshot_to_pinned,
 };
 pub(crate) use contents::snapshot::{Snapshot, SnapshotCall, snapshot};
+pub(crate) use copy::chained::copy_step;
 pub(crate) use copy::missing::{
     acquire_host, acquire_host_to_write, is_host_at_hand, prefetch_host,
 };

@@ -35,6 +35,16 @@ pub mod face {
     /// A kernel as PTX: its parameters, without code.
     #[must_use]
     pub fn code(kernel: &str, parameters: &[Parameter]) -> GpuSource {
+        GpuSource::ptx(ptx(kernel, parameters))
+    }
+
+    /// As [`code`], as backends take it.
+    #[must_use]
+    pub fn source(kernel: &str, parameters: &[Parameter]) -> resident_backend::GpuSource {
+        resident_backend::GpuSource::ptx(ptx(kernel, parameters))
+    }
+
+    fn ptx(kernel: &str, parameters: &[Parameter]) -> String {
         let slot = |(index, parameter): (usize, &Parameter)| match parameter {
             Parameter::View { dimensions, .. } => {
                 format!(".param .align 8 .b8 p{index}[{}]", 8 + 16 * dimensions)
@@ -43,10 +53,7 @@ pub mod face {
         };
         let slots: Vec<String> = parameters.iter().enumerate().map(slot).collect();
         let head = ".version 7.0\n.target sm_50\n.address_size 64\n";
-        GpuSource::ptx(format!(
-            "{head}.visible .entry {kernel}(\n{}\n)\n{{\nret;\n}}\n",
-            slots.join(",\n")
-        ))
+        format!("{head}.visible .entry {kernel}(\n{}\n)\n{{\nret;\n}}\n", slots.join(",\n"))
     }
 }
 

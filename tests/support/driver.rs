@@ -30,6 +30,11 @@ pub fn code(kernel: &str) -> GpuSource {
     driver::code(kernel, &parameters(kernel))
 }
 
+/// As [`code`], as backends take it.
+pub fn source(kernel: &str) -> resident_backend::GpuSource {
+    driver::source(kernel, &parameters(kernel))
+}
+
 fn change(view: &View, new: impl Fn(usize, u32) -> u32) {
     (0..view.len()).for_each(|index| view.set(index, new(index, view.get(index))));
 }

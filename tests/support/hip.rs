@@ -42,6 +42,16 @@ pub mod face {
     /// A kernel as a code object: its parameters, without code.
     #[must_use]
     pub fn code(kernel: &str, parameters: &[Parameter]) -> GpuSource {
+        GpuSource::hsaco(image(kernel, parameters))
+    }
+
+    /// As [`code`], as backends take it.
+    #[must_use]
+    pub fn source(kernel: &str, parameters: &[Parameter]) -> resident_backend::GpuSource {
+        resident_backend::GpuSource::hsaco(image(kernel, parameters))
+    }
+
+    fn image(kernel: &str, parameters: &[Parameter]) -> Vec<u8> {
         let slot = |parameter: &Parameter| match parameter {
             Parameter::View { dimensions, .. } => (8 + 16 * *dimensions as usize, 8, Kind::Value),
             _ => (4, 4, Kind::Value),
@@ -49,7 +59,7 @@ pub mod face {
         let parameters = parameters.iter().map(slot).collect();
         let described = Described { name: kernel.to_owned(), parameters, threads_max: 1024 };
         let image = code_object("gfx90a", &[described], &[]);
-        GpuSource::hsaco(image.unwrap_or_else(|fault| panic!("{fault}")))
+        image.unwrap_or_else(|fault| panic!("{fault}"))
     }
 }
 

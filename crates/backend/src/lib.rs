@@ -34,6 +34,8 @@
 //! 5. run the conformance suite on it (`tests/fast/conformance`).
 
 pub mod call_site;
+pub mod chain;
+mod chain_call;
 pub mod environment;
 pub mod failure;
 pub mod fork;
@@ -73,6 +75,7 @@ use resident_core::Access;
 
 use crate::grid::GridLimits;
 
+pub use chain_call::{ChainCall, ChainInstance, ChainStep};
 pub use failure::{BackendError, BackendErrorKind, FailureKind, FailureRecord, LeftOut, NoTime};
 pub use gpu_source::{CudaSource, Entries, GpuCode, GpuSource};
 pub use host_allocation::PinnedOptions;
@@ -405,6 +408,15 @@ pub trait RawStream: Any + Debug + Send + Sync {
     fn fill(&self, work: Box<FillWork>) -> Result<Position, BackendError>;
     /// Queues a launch. The caller holds no lock.
     fn launch(&self, launch: &mut LaunchCall<'_>) -> Result<Position, BackendError>;
+    /// Queues replays of a chain, one after the other, as one operation that takes a position for
+    /// each of its steps. Returns the last position: of `n` steps, step `i` of the last replay has
+    /// the position `n - 1 - i` before it. No other operation and no event comes between them, so
+    /// who waits for one of these positions waits for all.
+    ///
+    /// A step that fails is recorded in [`failure`] under its position, and so is each later step,
+    /// as inherited; a failure in an earlier replay, for all steps. If the driver refuses a step
+    /// after it has queued others, that is such a failure. The caller holds no lock.
+    fn run_chain(&self, call: &ChainCall<'_>) -> Result<Position, BackendError>;
     /// Queues a copy of staging memory, from [`Backend::allocate_staging`], to device memory. Its
     /// failure loses no contents. For a few bytes this is cheaper than `copy`.
     fn write(

@@ -57,7 +57,7 @@ pub enum Memory {
 
 /// A copy of boxes between two memories. `loss` says what a failure loses: `Copy` if the contents
 /// remain at the source, `Contents` if this copy should have created them, as in an assignment.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct CopyWork {
     pub source: Memory,
     pub destination: Memory,
@@ -175,7 +175,7 @@ impl dyn SourceDevice {
 
 /// Repeats a pattern over boxes of device memory. If `loss` is `Poison`, the pattern does not count
 /// as contents: reading these bytes is still an error.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct FillWork {
     pub address: Address,
     /// The length of each run is a multiple of the pattern's length.
@@ -271,7 +271,7 @@ impl LaunchCall<'_> {
 }
 
 /// A kernel launch.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct LaunchWork {
     pub code: KernelCode,
     pub grid: Grid,
@@ -296,10 +296,30 @@ impl LaunchWork {
 }
 
 /// An operation of a stream.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[allow(clippy::large_enum_variant, reason = "queueing a launch must not allocate")]
 pub enum Work {
     Copy(Box<CopyWork>),
     Fill(Box<FillWork>),
     Launch(LaunchWork),
+}
+
+impl Work {
+    /// The call that queued it, or recorded it for a chain.
+    pub fn site(&self) -> Option<CallSite> {
+        match self {
+            Self::Copy(copy) => copy.label.site,
+            Self::Fill(fill) => fill.label.site,
+            Self::Launch(launch) => Some(launch.site),
+        }
+    }
+
+    /// Its name in messages, as a step of a chain: `kernel "blur" of chain "two steps"`.
+    pub fn name_in(&self, chain: &str) -> String {
+        match self {
+            Self::Launch(launch) => format!("kernel \"{}\" of {chain}", launch.code.name()),
+            Self::Copy(copy) => format!("{} of {chain}", copy.label.text),
+            Self::Fill(fill) => format!("{} of {chain}", fill.label.text),
+        }
+    }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::device::EmbeddedDevice;
 use super::engine::{
-    ControlOperation, DeviceCore, EmbeddedStream, Operation, QueuedOperation, StreamPoint,
-    StreamState, Streams, Timestamp, wake_all,
+    ChainRun, ControlOperation, DeviceCore, EmbeddedStream, Operation, QueuedOperation,
+    StreamPoint, StreamState, Streams, Timestamp, wake_all,
 };
 use super::errors::{CODE_INVALID, driver_error};
 use super::event::EmbeddedEvent;
@@ -15,9 +15,9 @@ use super::simulation::{CallDraft, CallKind, Instruments};
 use resident_backend::call_site::CallSite;
 use resident_backend::sync::BackendGuard;
 use resident_backend::{
-    Address, BackendError, CopyWork, Copying, EventTiming, FillWork, Label, LaunchCall, Maker,
-    ManagedRange, OwnCopy, PageRange, Position, PrefetchTarget, RawEvent, RawStream, StagedBytes,
-    StreamId, TaskWaker, Work,
+    Address, BackendError, ChainCall, CopyWork, Copying, EventTiming, FillWork, Label, LaunchCall,
+    Maker, ManagedRange, OwnCopy, PageRange, Position, PrefetchTarget, RawEvent, RawStream,
+    StagedBytes, StreamId, TaskWaker, Work,
 };
 
 /// One in-order stream of an embedded device.
@@ -155,6 +155,9 @@ impl EmbeddedStreamHandle {
         operation: &Operation,
         clock: &VectorClock,
     ) {
+        if let Operation::Chain(chain) = operation {
+            return self.check_chain(instruments, position, chain, clock);
+        }
         let Some(description) = operation.description() else { return };
         let mut accesses = operation.accesses(self.stream.device.ordinal);
         if let Operation::CopyBetween { source, .. } = operation
@@ -166,6 +169,22 @@ impl EmbeddedStreamHandle {
         let (stream, depends) = (&self.stream.progress, description.depends);
         let submission = Submission { stream, position, operation, depends, clock };
         instruments.check(&submission, &accesses);
+    }
+
+    /// Passes each step of a chain to the race check.
+    fn check_chain(
+        &self,
+        instruments: &Instruments,
+        last: Position,
+        chain: &ChainRun,
+        clock: &VectorClock,
+    ) {
+        let (stream, depends) = (&self.stream.progress, chain.depends.as_slice());
+        for (position, name, site, accesses) in chain.steps(self.stream.device.ordinal, last) {
+            let operation = self.operation(position, name.into(), site);
+            let submission = Submission { stream, position, operation, depends, clock };
+            instruments.check(&submission, &accesses);
+        }
     }
 
     /// An operation of this stream, as hazards name it.
@@ -290,6 +309,22 @@ impl RawStream for EmbeddedStreamHandle {
             return Ok(position);
         }
         self.stream.enqueue_launch(launch)
+    }
+
+    fn run_chain(&self, call: &ChainCall<'_>) -> Result<Position, BackendError> {
+        self.check_usable("run_chain")?;
+        let chain = Operation::Chain(Box::new(ChainRun::of_call(call)));
+        let Some(instruments) = self.instruments() else {
+            return self.stream.enqueue(chain, None, |_, _, _| ());
+        };
+        let draft = CallDraft::of_chain(call, self.stream.number);
+        instruments.counted(draft, |fault| {
+            let check = |position, operation: &_, clock: &_| {
+                self.check_work(instruments, position, operation, clock);
+            };
+            let position = self.stream.enqueue(chain, fault, check)?;
+            Ok((position, position))
+        })
     }
 
     fn write(

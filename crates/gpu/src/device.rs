@@ -36,17 +36,20 @@ pub(crate) struct GpuDeviceState {
     programs: Programs,
     pitch_bytes_max: u64,
     reaches_host_memory: bool,
+    uses_graphs: bool,
     /// By ordinal, whether this device has access to another's memory. The first thread that asks
     /// enables it, while others wait.
     peers: BackendLock<HashMap<usize, Arc<OnceLock<bool>>>>,
 }
 
 impl GpuDevice {
-    /// A GPU by its context. `coherent` is what the environment says of arrays in host memory.
+    /// A GPU by its context. `coherent` is what the environment says of arrays in host memory, and
+    /// `graphs` of chains.
     pub(super) fn open(
         context: Context,
         staging_settings: StagingSettings,
         coherent: Option<bool>,
+        graphs: Option<bool>,
     ) -> Result<Arc<Self>, BackendError> {
         let context = Arc::new(context);
         let pitch_max = context.attribute(DeviceAttribute::PitchBytesMax)?;
@@ -60,6 +63,7 @@ impl GpuDevice {
             programs: Programs::default(),
             pitch_bytes_max: u64::from(pitch_max.unsigned_abs()),
             reaches_host_memory: reaches_host_memory(&context, coherent),
+            uses_graphs: graphs != Some(false) && context.driver().has_graphs(),
             peers: BackendLock::default(),
             context,
         };
@@ -124,6 +128,11 @@ impl GpuDeviceState {
 
     pub(super) fn reaches_host_memory(&self) -> bool {
         self.reaches_host_memory
+    }
+
+    /// Whether chains are graphs of the driver.
+    pub(super) fn uses_graphs(&self) -> bool {
+        self.uses_graphs
     }
 
     /// The place of another GPU, for a copy from that GPU; `None` if it is this GPU. The first such

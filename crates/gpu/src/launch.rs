@@ -21,11 +21,7 @@ pub(super) unsafe fn queue(
     launch: &mut LaunchCall<'_>,
 ) -> Result<(), BackendError> {
     let mut parameters = [std::ptr::null_mut(); PARAMETERS_MAX];
-    match kernel.starts() {
-        Some(starts) if starts.fits(launch.words) => starts.write(launch.words, &mut parameters),
-        _ => find_parameters(kernel.parameters(), launch.words, &mut parameters)?,
-    }
-    insert_addresses(launch.words, launch.arrays);
+    convert(kernel, launch.words, launch.arrays, &mut parameters)?;
     let (grid, blocks, threads) = (launch.grid, launch.grid.blocks(), launch.grid.threads());
     // SAFETY: the driver copies the parameters before it returns. Their number and sizes match the
     // function: `code::load` checked that. The caller of `Kernel::cuda` promised that the code
@@ -46,6 +42,23 @@ pub(super) unsafe fn queue(
         )
     };
     driver.launch.check(result)
+}
+
+/// Converts packed words to what the driver gets: a pointer to each parameter. They point into the
+/// words, which are overwritten.
+#[inline(always)]
+pub(super) fn convert(
+    kernel: &GpuKernel,
+    words: &mut [u64],
+    arrays: &[PackedArray],
+    parameters: &mut [*mut c_void; PARAMETERS_MAX],
+) -> Result<(), BackendError> {
+    match kernel.starts() {
+        Some(starts) if starts.fits(words) => starts.write(words, parameters),
+        _ => find_parameters(kernel.parameters(), words, parameters)?,
+    }
+    insert_addresses(words, arrays);
+    Ok(())
 }
 
 /// Replaces the first word of each sized array, which only host bodies use, by its device address.

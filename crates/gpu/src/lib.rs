@@ -17,6 +17,7 @@
 //! | `stream/` | one stream: its [`RawStream`](resident_backend::RawStream), completion, events |
 //! | `copy/` | copies and fills: from boxes of bytes to driver calls |
 //! | `launch` | kernel launches: from packed words to driver calls |
+//! | `graph/` | graphs of explicit nodes, for chains |
 //! | `memory/` | device memory, pinned staging memory, registered host memory, external slices |
 //! | `code/` | from CUDA C to a loaded kernel |
 //! | `promises` | a self-test of a driver, on request |
@@ -46,6 +47,7 @@ mod copy;
 mod cudarc_contexts;
 mod device;
 mod driver;
+mod graph;
 mod launch;
 mod memory;
 mod owned_stream;
@@ -65,6 +67,9 @@ use memory::staging_settings::StagingSettings;
 pub use stream::GpuStreamHandle;
 
 use resident_backend::{DeviceKind, environment, host_copy};
+
+/// The environment variable that says whether chains are graphs of the driver: a switch.
+const GRAPHS_VARIABLE: &str = "RESIDENT_GRAPHS";
 
 /// The driver for GPUs of a kind. The error says that this build has none.
 fn installation(kind: DeviceKind) -> Result<&'static Installation, String> {
@@ -95,9 +100,10 @@ pub fn open(kind: DeviceKind, ordinal: usize) -> Result<Arc<GpuDevice>, String> 
     let staging_settings = StagingSettings::read()?;
     let _costs = Costs::read()?;
     let coherent = environment::choice(environment::COHERENT_VARIABLE)?;
+    let graphs = environment::choice(GRAPHS_VARIABLE)?;
     let _copy_threads = host_copy::threads_asked()?;
     let device = Context::open(driver, ordinal)
-        .and_then(|context| GpuDevice::open(context, staging_settings, coherent))
+        .and_then(|context| GpuDevice::open(context, staging_settings, coherent, graphs))
         .map_err(|error| format!("the GPU exists, but does not open: {error}"))?;
     promises::check_if_asked(&device)?;
     Ok(device)

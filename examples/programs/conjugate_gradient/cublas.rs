@@ -7,7 +7,7 @@ use resident::cudarc::driver::{DevicePtr, DevicePtrMut};
 use resident::{DeviceKind, Stream};
 
 use super::Outcome;
-use resident_example_programs::conjugate_gradient::kernels::{Factor, Number, Vector};
+use resident_example_programs::conjugate_gradient::kernels::{Number, Vector};
 
 pub(crate) struct Cublas {
     handle: CudaBlas,
@@ -55,7 +55,7 @@ impl Cublas {
         Ok(())
     }
 
-    pub(crate) fn add(&self, factor: &Factor<'_>, x: &Vector, y: &mut Vector) -> Outcome<()> {
+    pub(crate) fn add(&self, factor: &Number, x: &Vector, y: &mut Vector) -> Outcome<()> {
         let cudarc = self.stream.cudarc();
         let (factor, x, mut y) =
             (factor.gpu_on(&self.stream)?, x.gpu_on(&self.stream)?, y.gpu_mut_on(&self.stream)?);

@@ -38,10 +38,10 @@ extern "C" __global__ void add(View1<const double> factor, View1<const double> x
 }
 
 extern "C" __global__ void step(View1<const double> square, View1<const double> curvature,
-                                View1<double> step) {
+                                View1<double> step, View1<double> negative) {
     if (resident::thread() > 0) return;
     step(0) = square(0) / curvature(0);
-    step(1) = -step(0);
+    negative(0) = -step(0);
 }
 
 extern "C" __global__ void turn(View1<const double> now, View1<const double> before,

@@ -1,16 +1,14 @@
 //! The kernels, each with its requirements and a body in CUDA C. The embedded device runs it too.
 
 use resident::ndarray::Ix1;
-use resident::{CudaSource, In, InOut, Kernel, Out, Signature, SmartArray, SmartView};
+use resident::{CudaSource, In, InOut, Kernel, Out, Signature, SmartArray};
 
 /// Threads of the one block that computes a dot product, as in `kernels.cu`.
 pub const BLOCK: u32 = 256;
 
 pub type Vector = SmartArray<f64, Ix1>;
-/// One number or two, on the device.
+/// One number, on the device.
 pub type Number = SmartArray<f64, Ix1>;
-/// One element of such an array.
-pub type Factor<'a> = SmartView<'a, f64, Ix1>;
 
 /// The parameters: values, columns, and start of each row of a matrix; a vector; the matrix times
 /// the vector.
@@ -20,7 +18,7 @@ type Dot = Kernel<(In<f64, Ix1>, In<f64, Ix1>, Out<f64, Ix1>)>;
 /// The parameters: a factor, a vector, and the vector to which their product is added.
 type Add = Kernel<(In<f64, Ix1>, In<f64, Ix1>, InOut<f64, Ix1>)>;
 /// The parameters: the square of the residual, the curvature; the step length and its negative.
-type Step = Kernel<(In<f64, Ix1>, In<f64, Ix1>, Out<f64, Ix1>)>;
+type Step = Kernel<(In<f64, Ix1>, In<f64, Ix1>, Out<f64, Ix1>, Out<f64, Ix1>)>;
 /// The parameters: the square of the residual now and one step before, the residual; the direction.
 type Turn = Kernel<(In<f64, Ix1>, In<f64, Ix1>, In<f64, Ix1>, InOut<f64, Ix1>)>;
 
@@ -85,8 +83,8 @@ fn add_kernel() -> Add {
 }
 
 fn step_kernel() -> Step {
-    Step::new("step").require("one number each, and two", |_grid, (square, curvature, step)| {
-        square.len() == 1 && curvature.len() == 1 && step.len() == 2
+    Step::new("step").require("one number each", |_grid, (square, curvature, step, negative)| {
+        [square, curvature, step, negative].iter().all(|number| number.len() == 1)
     })
 }
 

@@ -6,17 +6,21 @@
 //! `cublas` and a GPU, cuBLAS computes dot products and vector sums (through `sys`, because
 //! cudarc's safe layer lacks them). Otherwise kernels compute them. Without a GPU the kernels run
 //! on the embedded device (memory and threads of this process).
+//!
+//! With `--chain` it solves the system twice: by launches, and by a chain of the kernels, which is
+//! queued as one operation. It prints the times of both, whose solutions are equal.
 
+mod chain;
 #[cfg(feature = "cublas")]
 mod cublas;
 mod laplacian;
 
-use resident_example_programs::conjugate_gradient::kernels;
 use std::process::ExitCode;
+use std::time::Instant;
 
 use laplacian::Laplacian;
 use resident::audit::{self, Report};
-use resident::ndarray::{Array1, s};
+use resident::ndarray::Array1;
 use resident::{Device, Error, Grid, SmartArray, Stream};
 use resident_example_programs::conjugate_gradient::kernels::{BLOCK, Kernels, Number, Vector};
 
@@ -56,12 +60,15 @@ struct Solver {
     squares: [Number; 2],
     /// The dot product of direction and image.
     curvature: Number,
-    /// The step length along the direction, and its negative.
+    /// The step length along the direction.
     step: Number,
+    /// Its negative.
+    negative: Number,
 }
 
 fn main() -> ExitCode {
-    match run() {
+    let by_chain = std::env::args().any(|argument| argument == "--chain");
+    match if by_chain { compare_with_chain() } else { run() } {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -88,6 +95,26 @@ pub(crate) fn run() -> Outcome<bool> {
         .fold(0.0, |largest: f64, (value, expected)| largest.max((value - expected).abs()));
     println!("{steps} steps; the error of the solution is {error:.1e}, {TOLERANCE:.0e} is allowed");
     Ok(steps < STEPS_MAX && error < TOLERANCE && copied_no_more_than_needed(&report, steps))
+}
+
+/// Solves the system by launches and by a chain. Returns whether the solutions are equal.
+fn compare_with_chain() -> Outcome<bool> {
+    let stream = Device::current()?.new_stream()?;
+    let expected = Array1::from_shape_fn(SIDE * SIDE, |index| ((index % 17) as f64 - 8.0) / 8.0);
+    let solve = |by_chain: bool| -> Outcome<Vector> {
+        let mut solver = Solver::new(stream.clone(), Algebra::Kernels, &expected)?;
+        solver.start()?;
+        stream.synchronize()?;
+        let start = Instant::now();
+        let steps = if by_chain { solver.iterate_by_chain()? } else { solver.iterate()? };
+        let time = start.elapsed().as_secs_f64();
+        let way = if by_chain { "a chain" } else { "launches" };
+        println!("{steps} steps by {way}: {:.1} ms", 1e3 * time);
+        Ok(solver.solution)
+    };
+    // The first one compiles the kernels.
+    let [_, by_launches, by_chain] = [solve(false)?, solve(false)?, solve(true)?];
+    Ok(*by_launches.host()? == *by_chain.host()?)
 }
 
 /// Checks that only eight bytes were copied each time the residual was read.
@@ -118,7 +145,8 @@ impl Solver {
             image: vector("image"),
             squares: [Number::zeros(1), Number::zeros(1)],
             curvature: Number::zeros(1),
-            step: Number::zeros(2),
+            step: Number::zeros(1),
+            negative: Number::zeros(1),
         })
     }
 
@@ -131,15 +159,18 @@ impl Solver {
     }
 
     fn iterate(&mut self) -> Outcome<usize> {
+        self.iterate_by(|solver| (0..STEPS_PER_READ).try_for_each(|_| solver.advance()))
+    }
+
+    /// Repeats so many steps as there are between two reads of the residual.
+    fn iterate_by(&mut self, mut advance: impl FnMut(&mut Self) -> Outcome<()>) -> Outcome<usize> {
         let start = self.squares[0].get(0)?;
-        for step in 1..=STEPS_MAX {
-            self.advance()?;
-            if step % STEPS_PER_READ == 0 {
-                let reduction = (self.squares[0].get(0)? / start).sqrt();
-                println!("step {step}: the residual is {reduction:.1e} of the first");
-                if reduction < REDUCTION {
-                    return Ok(step);
-                }
+        for step in (STEPS_PER_READ..=STEPS_MAX).step_by(STEPS_PER_READ) {
+            advance(self)?;
+            let reduction = (self.squares[0].get(0)? / start).sqrt();
+            println!("step {step}: the residual is {reduction:.1e} of the first");
+            if reduction < REDUCTION {
+                return Ok(step);
             }
         }
         Ok(STEPS_MAX)
@@ -158,6 +189,7 @@ impl Solver {
             squares,
             curvature,
             step,
+            negative,
         } = self;
         kernels.multiply.launch_on(
             stream,
@@ -165,9 +197,10 @@ impl Solver {
             (&matrix.values, &matrix.columns, &matrix.starts, &*direction, &mut *image),
         )?;
         algebra.dot(kernels, stream, direction, image, curvature)?;
-        kernels.step.launch_on(stream, Grid::new(1, 1), (&squares[0], &*curvature, &mut *step))?;
-        algebra.add(kernels, stream, &step.slice(s![0..1]), direction, solution)?;
-        algebra.add(kernels, stream, &step.slice(s![1..2]), image, residual)?;
+        let lengths = (&squares[0], &*curvature, &mut *step, &mut *negative);
+        kernels.step.launch_on(stream, Grid::new(1, 1), lengths)?;
+        algebra.add(kernels, stream, step, direction, solution)?;
+        algebra.add(kernels, stream, negative, image, residual)?;
         self.squares.swap(0, 1);
         self.square_of_residual()?;
         let [now, before] = &self.squares;
@@ -232,7 +265,7 @@ impl Algebra {
         &self,
         kernels: &Kernels,
         stream: &Stream,
-        factor: &kernels::Factor<'_>,
+        factor: &Number,
         x: &Vector,
         y: &mut Vector,
     ) -> Outcome<()> {

@@ -408,10 +408,11 @@ pub(in crate::audit) fn forget_launch() {
     let _ = LAUNCH.try_with(|launch| launch.set(0));
 }
 
-/// The kernel's name, which is in quotation marks in its title: `kernel "blur"`.
+/// The kernel's name, which is in quotation marks in its title: `kernel "blur"`. Of other titles,
+/// such as `chain "two steps"`, all.
 pub(in crate::audit) fn kernel_name(title: &str) -> &str {
-    let quoted = title.strip_prefix("kernel \"").unwrap_or(title);
-    quoted.strip_suffix('"').unwrap_or(quoted)
+    let quoted = title.strip_prefix("kernel \"");
+    quoted.and_then(|quoted| quoted.strip_suffix('"')).unwrap_or(title)
 }
 
 /// The thread's name and its number.

@@ -25,6 +25,8 @@ pub(crate) enum BoundArgument<'a> {
         show: fn(&[u8]) -> String,
     },
     Array(BoundArray<'a>),
+    /// The shape of an array that lives within a chain. Kernels get an array instead.
+    Temporary(Strided<'a>),
 }
 
 /// How an array is passed.
@@ -59,7 +61,7 @@ pub(crate) struct BoundArray<'a> {
 
 impl<'a> BoundArgument<'a> {
     #[inline(always)]
-    pub(super) fn scalar<E: Element>(value: &'a E) -> Self {
+    pub(in crate::launch) fn scalar<E: Element>(value: &'a E) -> Self {
         Self::Scalar { bytes: bytemuck::bytes_of(value), show: show::<E> }
     }
 
@@ -77,6 +79,7 @@ impl<'a> BoundArgument<'a> {
             Self::Array(BoundArray { len, form: ArrayForm::Slice, .. }) => {
                 words.extend_from_slice(&[*len, *len]);
             }
+            Self::Temporary(_) => {}
         }
     }
 
@@ -84,7 +87,7 @@ impl<'a> BoundArgument<'a> {
     #[inline]
     pub(in crate::launch) fn needs_no_axis_check(&self) -> bool {
         match self {
-            Self::Scalar { .. } => true,
+            Self::Scalar { .. } | Self::Temporary(_) => true,
             Self::Array(array) => array.is_c_contiguous || !array.is_flat(),
         }
     }
@@ -96,6 +99,7 @@ impl<'a> BoundArgument<'a> {
             Self::Array(array) => {
                 format!("{} of shape {:?}", array.storage.named(), array.view.shape)
             }
+            Self::Temporary(view) => format!("a temporary of shape {:?}", view.shape),
         }
     }
 }
@@ -103,7 +107,11 @@ impl<'a> BoundArgument<'a> {
 impl<'a> BoundArray<'a> {
     /// An array bound to a sized parameter.
     #[inline(always)]
-    pub(super) fn sized(stored: StoredView<'a>, home: Option<&'a Device>, access: Access) -> Self {
+    pub(in crate::launch) fn sized(
+        stored: StoredView<'a>,
+        home: Option<&'a Device>,
+        access: Access,
+    ) -> Self {
         let StoredView { storage, view, element_bytes } = stored;
         Self {
             storage,
@@ -120,7 +128,11 @@ impl<'a> BoundArray<'a> {
 
     /// An array bound to a flat parameter.
     #[inline(always)]
-    pub(super) fn flat(view: StoredView<'a>, home: Option<&'a Device>, access: Access) -> Self {
+    pub(in crate::launch) fn flat(
+        view: StoredView<'a>,
+        home: Option<&'a Device>,
+        access: Access,
+    ) -> Self {
         let is_c_contiguous = view.view.is_c_contiguous();
         Self { form: ArrayForm::Flat, is_c_contiguous, ..Self::sized(view, home, access) }
     }

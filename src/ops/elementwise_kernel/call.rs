@@ -27,7 +27,7 @@ pub(crate) type Arrays<'a> = SmallVec<[Rearranged<'a>; 8]>;
 pub(crate) fn arrays<'a>(bound: &[BoundArgument<'a>]) -> Arrays<'a> {
     let array = |argument: &BoundArgument<'a>| match argument {
         BoundArgument::Array(array) => Some(Rearranged::of(array)),
-        BoundArgument::Scalar { .. } => None,
+        BoundArgument::Scalar { .. } | BoundArgument::Temporary(_) => None,
     };
     bound.iter().filter_map(array).collect()
 }
@@ -40,7 +40,7 @@ pub(crate) fn rebound<'a>(
     let mut arrays = arrays.iter();
     let one = |argument: &BoundArgument<'a>| match argument {
         BoundArgument::Array(_) => arrays.next().map_or(*argument, Rearranged::bound),
-        BoundArgument::Scalar { .. } => *argument,
+        BoundArgument::Scalar { .. } | BoundArgument::Temporary(_) => *argument,
     };
     bound.iter().map(one).collect()
 }

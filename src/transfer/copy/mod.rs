@@ -4,6 +4,7 @@
 //! queued, recorded) -> `report` (counted). Copies between two arrays are `between_arrays`.
 
 pub(super) mod between_arrays;
+pub(super) mod chained;
 pub(super) mod changed_bytes;
 pub(super) mod job;
 pub(super) mod missing;

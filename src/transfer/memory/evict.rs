@@ -275,6 +275,11 @@ impl<'w> WriteBack<'w> {
         if self.is_used(order, &mut state, location) || self.copies.has_failed() {
             return ControlFlow::Break(kept);
         }
+        if storage.is_temporary() {
+            request.selection.for_each_region(order, |region| {
+                state.coherence.discard(order.extents(), region);
+            });
+        }
         if self.copies.is_empty() {
             let mut arriving = request.conflicts(&state, state.host_location(), Access::Read);
             // No guard copies to the host, and the mark of a forgotten one stays.

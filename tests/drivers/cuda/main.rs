@@ -8,6 +8,8 @@
 
 #[cfg(all(target_os = "linux", feature = "cuda"))]
 mod bad_input;
+#[cfg(target_os = "linux")]
+mod chains;
 #[cfg(all(target_os = "linux", feature = "cuda"))]
 mod compile;
 #[cfg(all(target_os = "linux", feature = "cuda"))]
@@ -26,6 +28,8 @@ mod dlpack;
 mod events;
 #[cfg(all(target_os = "linux", feature = "cuda"))]
 mod full_devices;
+#[cfg(all(target_os = "linux", feature = "cuda"))]
+mod graphs;
 #[cfg(all(target_os = "linux", feature = "cuda"))]
 mod in_place;
 #[cfg(all(target_os = "linux", feature = "cuda"))]

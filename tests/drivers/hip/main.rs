@@ -8,8 +8,11 @@
 
 mod bad_input;
 mod calls;
+#[path = "../cuda/chains/mod.rs"]
+mod chains;
 mod check;
 mod code;
+mod graphs;
 mod host_memory;
 #[cfg(feature = "cuda")]
 mod mixed;

@@ -3,6 +3,7 @@
 mod addresses;
 mod bad_input;
 mod bodies_for_each_element;
+mod chains;
 mod contents_given_up;
 mod contract;
 mod device_arrays;

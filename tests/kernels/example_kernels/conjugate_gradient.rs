@@ -92,9 +92,10 @@ pub(crate) fn a_step_survives_wrong_sizes() {
         .into_iter()
         .flat_map(|square| pairs(&[0, 1, 2, 3]).map(move |others| (square, others)))
     {
-        for grid in grids(1) {
-            let fits = (square, curvature, step) == (1, 1, 2);
-            let arguments = (&vector(square), &vector(curvature), &mut vector(step));
+        for (negative, grid) in [0, 1, 2].into_iter().flat_map(|n| grids(1).map(|grid| (n, grid))) {
+            let fits = [square, curvature, step, negative] == [1; 4];
+            let (mut step, mut negative) = (vector(step), vector(negative));
+            let arguments = (&vector(square), &vector(curvature), &mut step, &mut negative);
             bench.launch(fits, &kernels.step, grid, arguments);
         }
     }
@@ -170,7 +171,8 @@ pub(crate) fn vectors_become_those_of_ndarray() {
         assert_eq!(direction.host().expect("the launch was done"), &x_here + 0.75 * &y);
     }
     let (square, curvature) = (SmartArray::from(vec![1.0]), SmartArray::from(vec![4.0]));
-    let mut step = vector(2);
-    bench.launch(true, &kernels.step, Grid::new(1, 1), (&square, &curvature, &mut step));
-    assert_eq!(step.to_vec().expect("the launch was done"), [0.25, -0.25]);
+    let (mut step, mut negative) = (vector(1), vector(1));
+    let arguments = (&square, &curvature, &mut step, &mut negative);
+    bench.launch(true, &kernels.step, Grid::new(1, 1), arguments);
+    assert_eq!([step, negative].map(|number| number.get(0)), [Ok(0.25), Ok(-0.25)]);
 }

@@ -21,6 +21,8 @@ mod valid {
     pub(super) mod a_body_for_each_element_without_outputs;
     pub(super) mod a_budget_for_a_task;
     pub(super) mod a_budget_for_nothing;
+    pub(super) mod a_chain_that_writes_an_input;
+    pub(super) mod a_chain_with_another_intent;
     pub(super) mod a_derived_enum;
     pub(super) mod a_derived_generic_record;
     pub(super) mod a_derived_record_with_a_bool;
@@ -34,6 +36,7 @@ mod valid {
     pub(super) mod a_field_that_is_not_there;
     pub(super) mod a_field_whose_size_does_not_divide_the_record;
     pub(super) mod a_mapped_array_leaving_its_loan;
+    pub(super) mod a_symbol_of_another_recording;
     pub(super) mod an_entered_device_sent_to_another_thread;
     pub(super) mod an_item_beyond_a_field;
     pub(super) mod another_array_in_a_pinned_arrays_place;
@@ -71,7 +74,9 @@ macro_rules! cases {
 
 cases! {
     a_body_for_each_element_that_counts a_body_for_each_element_without_outputs
-    a_budget_for_a_task a_budget_for_nothing a_derived_enum a_derived_generic_record
+    a_budget_for_a_task a_budget_for_nothing a_chain_that_writes_an_input
+    a_chain_with_another_intent a_symbol_of_another_recording a_derived_enum
+    a_derived_generic_record
     a_derived_record_with_a_bool a_derived_record_with_a_bound a_derived_record_with_padding
     a_derived_record_with_padding_behind a_derived_record_without_repr a_field_of_a_packed_record
     a_field_of_another_record a_field_of_another_type a_field_that_is_not_there

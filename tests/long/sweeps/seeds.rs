@@ -12,7 +12,7 @@ use crate::environment::asked;
 use support::prelude::*;
 
 /// The work that can fail when it runs.
-pub(crate) const RUNS_LATE: [CallKind; 7] = [
+pub(crate) const RUNS_LATE: [CallKind; 8] = [
     CallKind::Upload,
     CallKind::Download,
     CallKind::CopyWithin,
@@ -20,6 +20,7 @@ pub(crate) const RUNS_LATE: [CallKind; 7] = [
     CallKind::Fill,
     CallKind::Poison,
     CallKind::Launch,
+    CallKind::Chain,
 ];
 
 /// The calls of this device that may fail.

@@ -2,7 +2,7 @@
 //! reads and writes, and a function with the same effect on plain arrays.
 
 use resident::ndarray::{Array2, ArrayView2, ArrayViewMut2, Ix2, s};
-use resident::{Grid, In, InOut, Kernel, Out, Result, Signature};
+use resident::{Chain, Grid, In, InOut, Kernel, Out, Result, Signature, Temp};
 
 use crate::bench::Bench;
 use crate::model::{ARRAYS, Row};
@@ -51,6 +51,7 @@ const ALL_B: &[Row] = &[(B, 0), (B, 1), (B, 2), (B, 3)];
 const ALL_C: &[Row] = &[(C, 0), (C, 1), (C, 2), (C, 3)];
 const ALL_D: &[Row] = &[(D, 0), (D, 1), (D, 2), (D, 3)];
 const B_AND_D: &[Row] = &[(B, 0), (B, 1), (B, 2), (B, 3), (D, 0), (D, 1), (D, 2), (D, 3)];
+const A_AND_D: &[Row] = &[(A, 0), (A, 1), (A, 2), (A, 3), (D, 0), (D, 1), (D, 2), (D, 3)];
 const A_AND_C: &[Row] = &[(A, 0), (A, 1), (A, 2), (A, 3), (C, 0), (C, 1), (C, 2), (C, 3)];
 
 fn plus() -> Kernel<(u32, Read, Write)> {
@@ -83,6 +84,21 @@ impl Bench {
         let stream = self.streams[stream].clone();
         let (from, to) = self.pair(from, to);
         plus().launch_on(&stream, grid(), (k, from, to))
+    }
+
+    fn chain(&mut self) -> Result<()> {
+        let (plus, mix) = (plus(), mix());
+        type Steps = Chain<(u32, Read, Write, Change, Temp<u32, Ix2>)>;
+        let chain = Steps::record("steps", |r, (k, a, b, d, tmp)| {
+            r.launch(&plus, grid(), (1, a.read(), tmp.write()))?;
+            r.launch(&plus, grid(), (2, tmp.read(), b.write()))?;
+            r.launch(&mix, grid(), (b.read(), d.read_write()))?;
+            r.fill(tmp.write(), k)?;
+            r.launch(&mix, grid(), (tmp.read(), d.read_write()))
+        })?;
+        let [a, b, d] = self.arrays.get_disjoint_mut([A, B, D]).expect("three arrays");
+        let scratch = Temp::like(&*a);
+        chain.repeat_on(&self.streams[1], 2, (7, &*a, b, d, scratch))
     }
 
     /// `to += from` on a stream.
@@ -145,6 +161,17 @@ fn launches() -> Vec<Step> {
             writes: ALL_D,
             run: |bench| bench.mix(2, B, D),
             effect: |values| values[D] = &values[D] + &values[B],
+            ..NOTHING
+        },
+        Step {
+            name: "twice, by a chain: b = a + 3, d += b + 7",
+            reads: A_AND_D,
+            writes: B_AND_D,
+            run: Bench::chain,
+            effect: |values| {
+                values[B] = &values[A] + 3;
+                values[D] = &values[D] + 2 * (&values[B] + 7);
+            },
             ..NOTHING
         },
     ]

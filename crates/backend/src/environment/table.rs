@@ -45,6 +45,7 @@ pub const VARIABLES: &[Variable] = &[
     variable("RESIDENT_HIPRTC", FILE, "found by its name", PAGE),
     variable("RESIDENT_HIP_CHECK", SWITCH, "off", PAGE),
     variable("RESIDENT_COHERENT", SWITCH, "on for NVIDIA GPUs with the host's page tables", PAGE),
+    variable("RESIDENT_GRAPHS", SWITCH, "on", PAGE),
     variable("RESIDENT_PINNED_MAX", "a number of bytes", "an eighth of the memory", PAGE),
     variable("RESIDENT_STAGING_THREADS", "a number from 0 to 1024", "up to 7", PAGE),
     variable("RESIDENT_CHUNK_BYTES", "a number of bytes", "4M", PAGE),

@@ -14,7 +14,8 @@ use resident_backend::host_copy::{self, BoundedMemory, CopyFunction};
 use resident_backend::panic_message::panic_message;
 use resident_backend::sync;
 use resident_backend::{
-    Address, CopyBox, CopyWork, FillWork, Footprint, KernelBody, KernelCode, Memory, PackedArray,
+    Address, CopyBox, CopyWork, FillWork, Footprint, KernelBody, KernelCode, Memory,
+    PackedArguments, PackedArray,
 };
 use resident_core::Access;
 
@@ -36,6 +37,13 @@ impl From<String> for Fault {
 impl From<LeftOut> for Fault {
     fn from(left_out: LeftOut) -> Self {
         Self { cause: left_out.to_string(), left_out: Some(Arc::new(left_out)) }
+    }
+}
+
+impl Fault {
+    /// The fault that an emulation injected with this call.
+    pub(super) fn injected(call: u64) -> Self {
+        format!("a fault injected by the emulation, at call {call}").into()
     }
 }
 
@@ -133,26 +141,59 @@ pub(super) fn launch(
     words: &[u64],
     arrays: &[PackedArray],
 ) -> Result<(), Fault> {
+    let located = locate_arguments(device, words, arrays)?;
+    launch_located(device, code, grid, words, arrays, &located)
+}
+
+/// As [`launch`], on arguments that [`locate_arguments`] has located.
+pub(super) fn launch_located(
+    device: &DeviceCore,
+    code: &KernelCode,
+    grid: Grid,
+    words: &[u64],
+    arrays: &[PackedArray],
+    (blocks, pointers): &LocatedArguments,
+) -> Result<(), Fault> {
     let KernelCode::Host(body) = code else {
         return Err("device code does not run on the embedded device".to_owned().into());
     };
-    let (blocks, pointers) = locate_arguments(device, words, arrays)?;
     let poison = device.output_poison;
     if poison.is_some() || body.may_leave_out() {
-        prepare_outputs(poison, words, arrays, &blocks);
+        prepare_outputs(poison, words, arrays, blocks);
     }
-    forget_shared(device, words, arrays, &blocks);
+    forget_shared(device, words, arrays, blocks);
     sync::assert_none_held();
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         // SAFETY: each pointer leads to element 0, 0, ... in a block that `blocks` keeps alive, and
         // each footprint lies in that block (`locate_array`). Blocks are always initialised
         // (`block`). The modules that use the backend order work so that meanwhile no other thread
         // writes bytes that the body reads, or accesses bytes that it writes (`backend`, contract).
-        unsafe { body.run(grid, words, &pointers) }
+        unsafe { body.run(grid, words, pointers) }
     }));
-    forget_left_out(device, body.as_ref(), words, arrays, &blocks);
-    drop(blocks);
+    forget_left_out(device, body.as_ref(), words, arrays, blocks);
     outcome.map_err(|payload| panic_message(payload).into())
+}
+
+/// On a device that checks kernels, returns the first element without contents that a body which
+/// keeps no account of contents would read. For steps of chains: before other launches, the host
+/// waits and asks for such elements.
+pub(super) fn expect_written(
+    device: &DeviceCore,
+    code: &KernelCode,
+    arguments: &PackedArguments,
+) -> Result<(), Fault> {
+    let KernelCode::Host(body) = code else { return Ok(()) };
+    if !device.memory.knows_left_out() || body.tracks_contents() {
+        return Ok(());
+    }
+    for array in arguments.arrays.iter().filter(|array| array.access != Access::Overwrite) {
+        let Some(block) = device.memory.locate(array.address) else { continue };
+        let (start, footprint) = (block.bounded().start, arguments.footprint(array));
+        if let Some(left_out) = device.memory.first_left_out(array.address, start, &footprint) {
+            return Err(left_out.into());
+        }
+    }
+    Ok(())
 }
 
 /// Tells the checker what a body that it does not see has written, or may have.
@@ -262,9 +303,10 @@ fn locate(device: &DeviceCore, address: Address) -> Result<LocatedMemory, String
 }
 
 /// Blocks and pointers of one launch; up to eight arrays need no heap.
-type LocatedArguments = (SmallVec<[Option<LocatedMemory>; 8]>, SmallVec<[*mut u8; 8]>);
+pub(super) type LocatedArguments = (SmallVec<[Option<LocatedMemory>; 8]>, SmallVec<[*mut u8; 8]>);
 
-fn locate_arguments(
+/// Locates the arrays of a launch, whose memory then stays.
+pub(super) fn locate_arguments(
     device: &DeviceCore,
     words: &[u64],
     arrays: &[PackedArray],

@@ -7,22 +7,20 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::chain::ChainRun;
 use super::clock::Timestamp;
+use super::description::{Description, WORK_COST};
 use super::device_core::DeviceCore;
-use super::execute::{self, Fault};
+use super::execute;
 use super::stream::StreamPoint;
 use crate::race_check::MemoryAccess;
 use crate::simulation::Link;
-use resident_backend::call_site::CallSite;
 use resident_backend::panic_message::panic_message;
 use resident_backend::sync;
 use resident_backend::{
-    Address, CopyWork, FailureKind, FailureRecord, KernelCode, LaunchWork, Memory, PageRange,
-    Position, StreamId, Work, failure,
+    Address, CopyWork, FailureKind, FailureRecord, LaunchWork, Memory, PageRange, Position,
+    StreamId, Work,
 };
-
-/// The modelled time of a launch, a fill or a copy inside one device, regardless of its size.
-const WORK_COST: Duration = Duration::from_micros(1);
 
 /// One operation of a stream. Launches are stored by value, so that queueing one allocates nothing.
 #[derive(Debug)]
@@ -37,6 +35,9 @@ pub(crate) enum Operation {
     /// queued handle would keep the simulation alive, and only the end of the simulation drops the
     /// queue.
     CopyBetween { copy: Box<CopyWork>, source: Arc<DeviceCore> },
+    /// Replays of a chain. It takes a position for each of its steps, of which the last is the
+    /// operation's.
+    Chain(Box<ChainRun>),
     /// A control operation: it accesses no array contents.
     Control(ControlOperation),
 }
@@ -67,7 +68,14 @@ pub(crate) struct QueuedOperation {
 
 impl QueuedOperation {
     /// Runs work on `device`. The caller records a failure and drops the operation.
-    pub(super) fn run_work(&self, device: &DeviceCore) -> Result<(), FailureRecord> {
+    pub(super) fn run_work(
+        &self,
+        device: &DeviceCore,
+        stream: StreamId,
+    ) -> Result<(), FailureRecord> {
+        if let Operation::Chain(chain) = &self.operation {
+            return chain.run(device, stream, self.position, self.fault);
+        }
         let Some(description) = self.operation.description() else { return Ok(()) };
         description.check_runnable(self.fault)?;
         let outcome = match &self.operation {
@@ -77,7 +85,7 @@ impl QueuedOperation {
             Operation::Work(Work::Copy(work)) => execute::copy(device, device, work),
             Operation::CopyBetween { copy, source } => execute::copy(source, device, copy),
             Operation::Work(Work::Fill(work)) => execute::fill(device, work),
-            Operation::Control(_) => Ok(()),
+            Operation::Chain(_) | Operation::Control(_) => Ok(()),
         };
         outcome.map_err(|fault| description.failure(fault))
     }
@@ -122,21 +130,21 @@ impl Operation {
     pub(super) fn modelled_time(&self, link: Option<Link>) -> Duration {
         match self {
             Self::Control(_) => Duration::ZERO,
+            Self::Chain(chain) => chain.modelled_time(),
             _ => self.link_time(link).unwrap_or(WORK_COST),
         }
     }
 
     /// The operation's memory accesses on the device with number `device`, on which it is queued.
-    /// Frees are not included: the queue passes them to the tracker itself.
+    /// Frees are not included, which the queue passes to the tracker itself, nor chains, whose
+    /// steps it passes one by one.
     pub(crate) fn accesses(&self, device: usize) -> Vec<MemoryAccess> {
         match self {
-            Self::Control(_) => Vec::new(),
+            Self::Control(_) | Self::Chain(_) => Vec::new(),
             Self::CopyBetween { copy, source } => {
                 MemoryAccess::of_copy(source.ordinal, device, copy)
             }
-            Self::Work(Work::Copy(copy)) => MemoryAccess::of_copy(device, device, copy),
-            Self::Work(Work::Fill(fill)) => MemoryAccess::of_fill(device, fill),
-            Self::Work(Work::Launch(launch)) => MemoryAccess::of_launch(device, launch),
+            Self::Work(work) => MemoryAccess::of_work(device, work),
         }
     }
 
@@ -153,65 +161,11 @@ impl Operation {
             Self::Work(Work::Launch(launch)) => {
                 (launch.code.name(), Some(launch.site), &launch.depends, FailureKind::Contents)
             }
+            Self::Chain(chain) => return Some(chain.description()),
             Self::Control(_) => return None,
         };
         let is_kernel = matches!(self, Self::Work(Work::Launch(_)));
         Some(Description { label, is_kernel, site, depends, failure_kind })
-    }
-}
-
-/// The description of an operation in failures and hazards.
-pub(crate) struct Description<'a> {
-    label: &'a dyn Display,
-    is_kernel: bool,
-    /// The source line that queued the operation.
-    pub site: Option<CallSite>,
-    /// The work that this operation depends on. If any of it failed, the operation does not run.
-    pub depends: &'a [(StreamId, Position)],
-    failure_kind: FailureKind,
-}
-
-impl<'a> Description<'a> {
-    pub(super) fn of_launch(
-        code: &'a KernelCode,
-        site: CallSite,
-        depends: &'a [(StreamId, Position)],
-    ) -> Self {
-        let failure_kind = FailureKind::Contents;
-        Self { label: code.name(), is_kernel: true, site: Some(site), depends, failure_kind }
-    }
-}
-
-impl Description<'_> {
-    /// The operation's name: `kernel "blur"`, `upload of "photo"`.
-    pub(crate) fn name(&self) -> String {
-        if self.is_kernel { format!("kernel \"{}\"", self.label) } else { self.label.to_string() }
-    }
-
-    pub(super) fn failure(&self, fault: Fault) -> FailureRecord {
-        let Fault { cause, left_out } = fault;
-        FailureRecord {
-            kind: self.failure_kind,
-            operation: self.name(),
-            site: self.site,
-            cause,
-            inherited: false,
-            left_out,
-        }
-    }
-
-    /// Returns a failure if a dependency of this operation failed, or if a test injected a failure.
-    pub(super) fn check_runnable(&self, fault: Option<u64>) -> Result<(), FailureRecord> {
-        if failure::epoch() != 0 {
-            let mut roots = self.depends.iter();
-            if let Some(root) = roots.find_map(|(stream, position)| failure::at(*stream, *position))
-            {
-                let kind = root.kind.max(self.failure_kind);
-                return Err(FailureRecord { kind, inherited: true, ..root.as_ref().clone() });
-            }
-        }
-        let cause = |call| format!("a fault injected by the emulation, at call {call}");
-        fault.map_or(Ok(()), |call| Err(self.failure(cause(call).into())))
     }
 }
 
@@ -241,6 +195,7 @@ enum EntryKind {
     /// The next of the launches.
     Launch,
     Control(ControlOperation),
+    Chain(Box<ChainRun>),
     /// A copy or a fill.
     Other(Box<Operation>),
 }
@@ -250,19 +205,21 @@ impl OperationQueue {
         self.entries.is_empty()
     }
 
-    /// The position of the next operation; and the operation, if it is a control operation.
+    /// The first position of the next operation; and the operation, if it is a control operation.
     pub(crate) fn front(&self) -> Option<(Position, Option<&ControlOperation>)> {
         let Entry { position, kind, .. } = self.entries.front()?;
-        let control = match kind {
-            EntryKind::Control(control) => Some(control),
-            EntryKind::Launch | EntryKind::Other(_) => None,
-        };
-        Some((*position, control))
+        match kind {
+            EntryKind::Control(control) => Some((*position, Some(control))),
+            EntryKind::Chain(chain) => Some((Position(position.0 + 1 - chain.len()), None)),
+            EntryKind::Launch | EntryKind::Other(_) => Some((*position, None)),
+        }
     }
 
-    /// Whether the next operation is a launch.
+    /// Whether the next operation is a launch or a chain.
     pub(super) fn begins_with_launch(&self) -> bool {
-        self.entries.front().is_some_and(|entry| matches!(entry.kind, EntryKind::Launch))
+        let is_launch =
+            |entry: &Entry| matches!(entry.kind, EntryKind::Launch | EntryKind::Chain(_));
+        self.entries.front().is_some_and(is_launch)
     }
 
     pub(super) fn push(&mut self, position: Position, fault: Option<u64>, operation: Operation) {
@@ -272,6 +229,7 @@ impl OperationQueue {
                 self.launches.push_back(launch);
                 EntryKind::Launch
             }
+            Operation::Chain(chain) => EntryKind::Chain(chain),
             other => EntryKind::Other(Box::new(other)),
         };
         self.entries.push_back(Entry { position, fault, kind });
@@ -295,6 +253,7 @@ impl OperationQueue {
         let operation = match kind {
             EntryKind::Launch => Operation::Work(Work::Launch(self.launches.pop_front()?)),
             EntryKind::Control(control) => Operation::Control(control),
+            EntryKind::Chain(chain) => Operation::Chain(chain),
             EntryKind::Other(other) => *other,
         };
         Some(QueuedOperation { position, fault, operation })

@@ -6,9 +6,10 @@ use std::thread;
 use std::time::Instant;
 
 use super::clock::{self, Timestamp};
+use super::description::Description;
 use super::device_core::DeviceCore;
 use super::execute;
-use super::operation::{ControlOperation, Description, Operation, OperationQueue, QueuedOperation};
+use super::operation::{ControlOperation, Operation, OperationQueue, QueuedOperation};
 use super::progress::{StreamProgress, wake_all};
 use super::worker::{self, WorkerState};
 use crate::errors::{CODE_STUCK, driver_error, inside_kernel};
@@ -124,7 +125,10 @@ impl EmbeddedStream {
         fault: Option<u64>,
         observe: impl FnOnce(Position, &Operation, &VectorClock),
     ) -> Result<Position, BackendError> {
-        let (mut state, position) = self.begin_enqueue()?;
+        let (mut state, mut position) = self.begin_enqueue()?;
+        if let Operation::Chain(chain) = &operation {
+            position = self.advance(&mut state, chain.len() - 1);
+        }
         observe(position, &operation, &state.clock);
         state.queued.push(position, fault, operation);
         self.end_enqueue(state);
@@ -319,7 +323,12 @@ impl EmbeddedStream {
     }
 
     fn next_position(&self, state: &mut StreamState) -> Position {
-        state.tail += 1;
+        self.advance(state, 1)
+    }
+
+    /// Takes so many positions, and returns the last.
+    fn advance(&self, state: &mut StreamState, count: u64) -> Position {
+        state.tail += count;
         self.submitted.store(state.tail, Ordering::Release);
         Position(state.tail)
     }
@@ -373,7 +382,7 @@ impl EmbeddedStream {
             self.run_control(control);
             return Ok(());
         }
-        queued.run_work(&self.device)
+        queued.run_work(&self.device, self.progress.id())
     }
 
     fn run_control(&self, control: &ControlOperation) {

@@ -240,6 +240,11 @@ impl AddressSpace {
         }
     }
 
+    /// Whether the device knows what launches left out.
+    pub(crate) fn knows_left_out(&self) -> bool {
+        self.findings.is_some()
+    }
+
     /// The first element without contents that a read of these bytes would read. `address` is that
     /// of `start` on the device.
     pub(crate) fn first_left_out(

@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::hazard::Touch;
 use resident_backend::{
     Address, CopyBox, CopyWork, FailureKind, FillWork, Footprint, LaunchWork, Memory, PackedArray,
-    PageRange,
+    PageRange, Work,
 };
 use resident_core::Access;
 
@@ -80,6 +80,15 @@ impl MemoryAccess {
         Self { memory, footprint, kind: AccessKind::Poison }
     }
 
+    /// The accesses of work within a device and with the host.
+    pub(crate) fn of_work(device: usize, work: &Work) -> Vec<Self> {
+        match work {
+            Work::Copy(copy) => Self::of_copy(device, device, copy),
+            Work::Fill(fill) => Self::of_fill(device, fill),
+            Work::Launch(launch) => Self::of_launch(device, launch),
+        }
+    }
+
     /// The accesses of a copy. `source_device` and `device` are the devices of its source and
     /// destination, as far as these are device memory.
     pub(crate) fn of_copy(source_device: usize, device: usize, copy: &CopyWork) -> Vec<Self> {
@@ -99,7 +108,7 @@ impl MemoryAccess {
     }
 
     /// The accesses of a fill.
-    pub(crate) fn of_fill(device: usize, fill: &FillWork) -> Vec<Self> {
+    fn of_fill(device: usize, fill: &FillWork) -> Vec<Self> {
         let is_poison = fill.loss == FailureKind::Poison;
         let kind = if is_poison { AccessKind::Poison } else { AccessKind::Write };
         let memory = AccessedMemory::Device { device, address: fill.address };
@@ -107,7 +116,7 @@ impl MemoryAccess {
     }
 
     /// The accesses of a launch, without arrays of 0 bytes, which may have no memory.
-    pub(crate) fn of_launch(device: usize, launch: &LaunchWork) -> Vec<Self> {
+    fn of_launch(device: usize, launch: &LaunchWork) -> Vec<Self> {
         let access = |array: &PackedArray| Self {
             memory: AccessedMemory::Device { device, address: array.address },
             footprint: launch.arguments.footprint(array),

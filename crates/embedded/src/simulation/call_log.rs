@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::race_check::Hazard;
 use resident_backend::sync::{BackendGuard, BackendLock};
-use resident_backend::{FailureKind, Footprint, Memory, Position, Work};
+use resident_backend::{ChainCall, FailureKind, Footprint, Memory, Position, Work};
 use resident_host_code::{Checked, Finding, Findings};
 
 /// The number of calls that the log keeps. Beyond that it forgets the oldest.
@@ -225,6 +225,18 @@ impl CallDraft {
         };
         Self { kind, label, len_bytes, stream: Some(stream) }
     }
+
+    /// The queueing of a chain.
+    pub(crate) fn of_chain(call: &ChainCall<'_>, stream: u32) -> Self {
+        let lens_bytes =
+            call.steps.iter().map(|step| Self::submission(&step.work, stream).len_bytes);
+        Self {
+            kind: CallKind::Chain,
+            label: Arc::clone(&call.instance.title),
+            len_bytes: saturating_sum(lens_bytes),
+            stream: Some(stream),
+        }
+    }
 }
 
 fn saturating_sum(lens_bytes: impl Iterator<Item = u64>) -> u64 {
@@ -256,7 +268,7 @@ pub struct Call {
     /// The purpose of the call: `upload of "photo"`. Empty if the kind of call describes it fully.
     pub label: Arc<str>,
     /// Bytes allocated, reserved, committed, decommitted, copied or filled; for a launch, the bytes
-    /// that its arguments cover; else 0.
+    /// that its arguments cover; for a chain, those of one replay; else 0.
     pub len_bytes: u64,
     /// The stream's number on this device, 0 for the default stream. `None` for calls that belong
     /// to no stream.
@@ -302,6 +314,8 @@ pub enum CallKind {
     Poison,
     /// A kernel launch was queued.
     Launch,
+    /// Replays of a chain were queued.
+    Chain,
     /// An event was recorded.
     RecordEvent,
     /// A stream was made to wait for an event.
@@ -381,6 +395,7 @@ impl CallKind {
             Self::Fill => "fill",
             Self::Poison => "poison",
             Self::Launch => "launch",
+            Self::Chain => "chain",
             Self::RecordEvent => "record an event",
             Self::WaitEvent => "wait for an event",
             Self::Synchronize => "synchronize",

@@ -17,7 +17,7 @@ const SEED_BYTES: usize = 4 << 10;
 
 /// A pattern that the driver can set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum SettablePattern {
+pub(super) enum SettablePattern {
     One(u8),
     Two(u16),
     Four(u32),
@@ -190,7 +190,7 @@ unsafe fn set_lines(
 impl SettablePattern {
     /// The shortest pattern that gives the same bytes when repeated, if the driver can set a
     /// pattern of this length.
-    fn new(pattern: &[u8]) -> Option<Self> {
+    pub(super) fn new(pattern: &[u8]) -> Option<Self> {
         let repeats = |len: usize| {
             pattern.len().is_multiple_of(len)
                 && pattern.chunks(len).all(|chunk| chunk == &pattern[..len])
@@ -208,7 +208,7 @@ impl SettablePattern {
 
     /// Whether all runs are aligned to the value. A pattern may have more bytes than its element's
     /// alignment.
-    fn is_aligned(self, address: u64, footprint: &Footprint) -> bool {
+    pub(super) fn is_aligned(self, address: u64, footprint: &Footprint) -> bool {
         let len = match self {
             Self::One(_) => 1,
             Self::Two(_) => 2,
@@ -257,7 +257,7 @@ fn seed_count(pattern: &[u8], run_bytes: u64) -> usize {
 
 /// The copies that spread `seed_bytes` bytes at the start of the first run over the footprint. Each
 /// copies at most the bytes that are filled already.
-fn doublings(footprint: &Footprint, seed_bytes: u64) -> Vec<CopyBox> {
+pub(super) fn doublings(footprint: &Footprint, seed_bytes: u64) -> Vec<CopyBox> {
     let start = footprint.offset_bytes;
     let run = |run_bytes: u64, to: u64, axes| CopyBox {
         run_bytes,

@@ -119,7 +119,7 @@ impl CopyEnd {
 }
 
 impl Extents {
-    fn between(self, ends: CopyEnds, contexts: [*mut c_void; 2]) -> CopyDescriptor3d {
+    pub(super) fn between(self, ends: CopyEnds, contexts: [*mut c_void; 2]) -> CopyDescriptor3d {
         CopyDescriptor3d {
             source: ends.source.volume(self.source_pitch, contexts[0]),
             destination: ends.destination.volume(self.destination_pitch, contexts[1]),

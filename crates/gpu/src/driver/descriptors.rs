@@ -1,6 +1,8 @@
-//! The structs that describe memory and copies to the drivers.
+//! The structs that describe memory, copies and nodes of graphs to the drivers.
 
 use std::ffi::{c_int, c_uint, c_void};
+
+use super::FunctionHandle;
 
 /// `CUmemLocation`, with the layout of the driver's ABI.
 #[repr(C)]
@@ -148,9 +150,61 @@ pub(crate) struct Batch {
     pub flags: u32,
 }
 
+/// `CUDA_KERNEL_NODE_PARAMS` in its first version, which all drivers know: the function's context
+/// is that of the launch.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct LaunchNode {
+    pub(super) function: FunctionHandle,
+    pub(super) blocks: [c_uint; 3],
+    pub(super) threads: [c_uint; 3],
+    pub(super) shared_bytes: c_uint,
+    pub(super) parameters: *mut *mut c_void,
+    pub(super) extra: *mut *mut c_void,
+}
+
+/// `hipKernelNodeParams`.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct LaunchNodeOfHip {
+    pub(super) threads: [c_uint; 3],
+    pub(super) extra: *mut *mut c_void,
+    pub(super) function: FunctionHandle,
+    pub(super) blocks: [c_uint; 3],
+    pub(super) parameters: *mut *mut c_void,
+    pub(super) shared_bytes: c_uint,
+}
+
+/// `CUDA_MEMSET_NODE_PARAMS`, and `hipMemsetParams` since HIP 7.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct FillNode {
+    pub(super) address: u64,
+    pub(super) pitch_bytes: usize,
+    pub(super) value: c_uint,
+    pub(super) element_bytes: c_uint,
+    /// In elements.
+    pub(super) width: usize,
+    pub(super) height: usize,
+}
+
+/// `hipMemsetParams` before HIP 7.
+#[repr(C)]
+#[derive(Debug)]
+pub(super) struct OldFillNodeOfHip {
+    pub(super) address: u64,
+    pub(super) element_bytes: c_uint,
+    pub(super) height: usize,
+    pub(super) pitch_bytes: usize,
+    pub(super) value: c_uint,
+    pub(super) width: usize,
+}
+
 #[cfg(feature = "cuda")]
 const _: () = {
     use cudarc::driver::sys;
+    assert!(size_of::<LaunchNode>() == size_of::<sys::CUDA_KERNEL_NODE_PARAMS_st>());
+    assert!(size_of::<FillNode>() == size_of::<sys::CUDA_MEMSET_NODE_PARAMS_st>());
     assert!(size_of::<DeviceAccess>() == size_of::<sys::CUmemAccessDesc>());
     assert!(size_of::<AllocationProperties>() == size_of::<sys::CUmemAllocationProp>());
     assert!(size_of::<CopyDescriptor2d>() == size_of::<sys::CUDA_MEMCPY2D>());
@@ -161,4 +215,6 @@ const _: () = {
     assert!(size_of::<VolumeOfHip>() == 160, "as in hip_runtime_api.h");
     assert!(size_of::<DeviceAccess>() == 12, "as in hip_runtime_api.h");
     assert!(size_of::<AllocationProperties>() == 32, "as in hip_runtime_api.h");
+    assert!(size_of::<LaunchNodeOfHip>() == 64, "as in hip_runtime_api.h");
+    assert!(size_of::<OldFillNodeOfHip>() == 48, "as in hip_runtime_api.h");
 };

@@ -5,10 +5,11 @@
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 use super::descriptors::{
-    AllocationProperties, Batch, CopyDescriptor2d, CopyDescriptor3d, DeviceAccess, MemoryLocation,
-    PeerDescriptor3d, VolumeOfHip,
+    AllocationProperties, Batch, CopyDescriptor2d, CopyDescriptor3d, DeviceAccess, FillNode,
+    LaunchNode, LaunchNodeOfHip, MemoryLocation, PeerDescriptor3d, VolumeOfHip,
 };
 use super::function::DriverFunction;
+use super::graphs::{ExecutableHandle, GraphHandle, NodeHandle};
 use super::library::Symbols;
 use super::status::Status;
 use super::{EventHandle, FunctionHandle, ModuleHandle, PoolHandle, StreamHandle};
@@ -265,6 +266,49 @@ driver_functions! {
         ) = "cuOccupancyMaxPotentialBlockSize", "";
         best_block_of_hip: fn(*mut c_int, *mut c_int, FunctionHandle, usize, c_int)
             = "", "hipModuleOccupancyMaxPotentialBlockSize";
+
+        // Graphs. A node has a graph, the nodes that it follows and their number, and what it does;
+        // its executable twin can be changed. HIP describes nodes by structs of its own.
+        create_graph: fn(*mut GraphHandle, c_uint) = "cuGraphCreate", "hipGraphCreate";
+        destroy_graph: fn(GraphHandle) = "cuGraphDestroy", "hipGraphDestroy";
+        add_launch_node: fn(
+            *mut NodeHandle, GraphHandle, *const NodeHandle, usize, *const LaunchNode,
+        ) = "cuGraphAddKernelNode", "";
+        add_launch_node_of_hip: fn(
+            *mut NodeHandle, GraphHandle, *const NodeHandle, usize, *const LaunchNodeOfHip,
+        ) = "", "hipGraphAddKernelNode";
+        change_launch_node: fn(ExecutableHandle, NodeHandle, *const LaunchNode)
+            = "cuGraphExecKernelNodeSetParams", "";
+        change_launch_node_of_hip: fn(ExecutableHandle, NodeHandle, *const LaunchNodeOfHip)
+            = "", "hipGraphExecKernelNodeSetParams";
+        /// The last argument is the context.
+        add_copy_node: fn(
+            *mut NodeHandle, GraphHandle, *const NodeHandle, usize,
+            *const CopyDescriptor3d, *mut c_void,
+        ) = "cuGraphAddMemcpyNode", "";
+        /// The last arguments are the destination, the source, the bytes and the kind.
+        add_copy_node_of_hip: fn(
+            *mut NodeHandle, GraphHandle, *const NodeHandle, usize, u64, u64, usize, c_int,
+        ) = "", "hipGraphAddMemcpyNode1D";
+        change_copy_node: fn(ExecutableHandle, NodeHandle, *const CopyDescriptor3d, *mut c_void)
+            = "cuGraphExecMemcpyNodeSetParams", "";
+        change_copy_node_of_hip: fn(ExecutableHandle, NodeHandle, u64, u64, usize, c_int)
+            = "", "hipGraphExecMemcpyNodeSetParams1D";
+        add_fill_node: fn(
+            *mut NodeHandle, GraphHandle, *const NodeHandle, usize, *const FillNode, *mut c_void,
+        ) = "cuGraphAddMemsetNode", "";
+        /// The struct differs between versions.
+        add_fill_node_of_hip: fn(
+            *mut NodeHandle, GraphHandle, *const NodeHandle, usize, *const c_void,
+        ) = "", "hipGraphAddMemsetNode";
+        change_fill_node: fn(ExecutableHandle, NodeHandle, *const FillNode, *mut c_void)
+            = "cuGraphExecMemsetNodeSetParams", "";
+        change_fill_node_of_hip: fn(ExecutableHandle, NodeHandle, *const c_void)
+            = "", "hipGraphExecMemsetNodeSetParams";
+        instantiate_graph: fn(*mut ExecutableHandle, GraphHandle, u64)
+            = "cuGraphInstantiateWithFlags", "hipGraphInstantiateWithFlags";
+        launch_graph: fn(ExecutableHandle, StreamHandle) = "cuGraphLaunch", "hipGraphLaunch";
+        destroy_executable: fn(ExecutableHandle) = "cuGraphExecDestroy", "hipGraphExecDestroy";
 
         // As `prefetch` and `advise`, with a location in place of a number: since CUDA 12.2.
         prefetch_to: fn(u64, usize, MemoryLocation, c_uint, StreamHandle)

@@ -9,7 +9,8 @@
 //! | `status`, `attribute` | result codes; attributes of devices, by two numberings |
 //! | `place` | what is current on a thread |
 //! | `cuda_like_vendor` | the names and numbers of a vendor whose driver mirrors CUDA's |
-//! | `copies`, `descriptors`, `kernels` | what has two forms, as copies of planes; the structs |
+//! | `copies`, `graphs`, `kernels` | what has two forms, as copies of planes |
+//! | `descriptors` | the structs |
 //! | `library` | opens libraries and looks functions up |
 //! | `cuda`, `hip` | where each driver is found, and what it says |
 
@@ -21,6 +22,7 @@ mod cuda_like_vendor;
 mod descriptors;
 mod function;
 mod functions;
+pub(crate) mod graphs;
 #[cfg(feature = "hip")]
 pub(crate) mod hip;
 pub(crate) mod kernels;
@@ -38,6 +40,7 @@ pub(crate) use cuda_like_vendor::CudaLikeVendor;
 pub(crate) use descriptors::{AllocationProperties, Batch, DeviceAccess, MemoryLocation};
 pub(crate) use function::DriverFunction;
 pub(crate) use functions::{Functions, HostFunction};
+pub(crate) use graphs::LineWork;
 pub(crate) use kernels::FunctionAttribute;
 pub(crate) use place::Place;
 pub(crate) use status::{Status, invalid};

@@ -296,9 +296,9 @@ impl GpuStream {
             match action {
                 action @ CompletionAction::DropExternal { .. } => external.push(action),
                 // What an aborted communicator of NCCL leaves behind is freed all the same.
-                action @ (CompletionAction::Free(_) | CompletionAction::Unmap { .. }) => {
-                    self.run_action(action);
-                }
+                action @ (CompletionAction::Free(_)
+                | CompletionAction::Unmap { .. }
+                | CompletionAction::DropGraph { .. }) => self.run_action(action),
                 action if failure::at(self.id, position).is_none() => self.run_action(action),
                 _ => {}
             }
@@ -331,6 +331,7 @@ impl GpuStream {
             | CompletionAction::Release { .. }
             | CompletionAction::ReturnBlock(_)
             | CompletionAction::DropExternal { .. }
+            | CompletionAction::DropGraph { .. }
             | CompletionAction::CompleteFirst { .. } => {}
             CompletionAction::Unpack(unpack) => unpack.unpack(),
             CompletionAction::Free(address) => {

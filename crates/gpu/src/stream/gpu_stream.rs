@@ -176,9 +176,38 @@ impl GpuStream {
     /// Assigns the next position. All earlier work is queued.
     #[inline]
     pub(super) fn next_position(&self, state: &mut StreamState) -> Position {
-        state.tail += 1;
+        self.next_positions(state, 1)
+    }
+
+    /// Assigns the next positions, and returns the last.
+    #[inline]
+    fn next_positions(&self, state: &mut StreamState, count: u64) -> Position {
+        state.tail += count;
         self.tail.store(state.tail, Ordering::Release);
         Position(state.tail)
+    }
+
+    /// Assigns positions to the steps of a queued chain, with what is lost if each fails, and
+    /// returns the last. No event comes between them.
+    #[inline]
+    pub(super) fn enter_steps(
+        &self,
+        state: &mut StreamState,
+        depends: &Dependencies,
+        losses: impl ExactSizeIterator<Item = FailureKind>,
+    ) -> Position {
+        let first = state.tail + 1;
+        let last = self.next_positions(state, losses.len() as u64);
+        if !depends.is_empty() {
+            for (position, loss) in (first..).map(Position).zip(losses) {
+                let (depends, action) = (depends.clone(), CompletionAction::Nothing);
+                if state.push(InFlight { position, depends, action, loss }) {
+                    self.needs_reap.store(true, Ordering::Relaxed);
+                }
+            }
+            self.record_checkpoint(state);
+        }
+        last
     }
 
     /// Assigns a position to queued work, and adds the work to the in-flight list if the host must
@@ -374,6 +403,17 @@ impl GpuStream {
         action: CompletionAction,
     ) -> Position {
         self.enter_queued(state, Dependencies::new(), action, FailureKind::Copy)
+    }
+
+    /// As [`enter_action`](Self::enter_action), without any driver call: the context need not be
+    /// current, and the stream may be captured.
+    pub(super) fn enter_without_call(&self, action: CompletionAction) {
+        let mut state = self.state();
+        let position = self.next_position(&mut state);
+        let (depends, loss) = (Dependencies::new(), FailureKind::Copy);
+        if state.push(InFlight { position, depends, action, loss }) {
+            self.needs_reap.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Makes a stream of another library wait for all work queued here so far. The other stream's

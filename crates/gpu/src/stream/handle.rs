@@ -9,14 +9,14 @@ use cudarc::driver::CudaStream;
 use super::event::GpuEvent;
 use super::gpu_stream::GpuStream;
 use super::in_flight::{CompletionAction, OperationName};
-use super::{reclaim, submit, waker};
+use super::{chain, reclaim, submit, waker};
 #[cfg(feature = "cuda")]
 use crate::context::make_current;
 use crate::driver::invalid;
 use resident_backend::{
-    Address, BackendError, CopyWork, Copying, EventTiming, FillWork, Label, LaunchCall, Maker,
-    ManagedRange, PageRange, Position, PrefetchTarget, RawEvent, RawStream, StagedBytes, StreamId,
-    TaskWaker,
+    Address, BackendError, ChainCall, CopyWork, Copying, EventTiming, FillWork, Label, LaunchCall,
+    Maker, ManagedRange, PageRange, Position, PrefetchTarget, RawEvent, RawStream, StagedBytes,
+    StreamId, TaskWaker,
 };
 
 /// A stream's handle.
@@ -26,6 +26,17 @@ pub struct GpuStreamHandle(pub(super) Arc<GpuStream>);
 impl GpuStreamHandle {
     pub fn new(stream: Arc<GpuStream>) -> Self {
         Self(stream)
+    }
+
+    /// Completes what has finished, if so many operations were queued that it is time. Only
+    /// launches and chains do so: completion actions must not run under an array's lock, which is
+    /// held while a copy is queued.
+    #[inline]
+    fn reap_if_due(&self) {
+        if self.0.needs_reap.load(Ordering::Relaxed) {
+            self.0.needs_reap.store(false, Ordering::Relaxed);
+            self.0.reap();
+        }
     }
 }
 
@@ -117,12 +128,14 @@ impl RawStream for GpuStreamHandle {
             Ok(position) => position,
             refused => return self.0.record_death(refused),
         };
-        // Only here: completion actions must not run under an array's lock, which is held while a
-        // copy is queued.
-        if self.0.needs_reap.load(Ordering::Relaxed) {
-            self.0.needs_reap.store(false, Ordering::Relaxed);
-            self.0.reap();
-        }
+        self.reap_if_due();
+        Ok(position)
+    }
+
+    fn run_chain(&self, call: &ChainCall<'_>) -> Result<Position, BackendError> {
+        let queued = chain::queue(self, call);
+        let position = self.0.record_death(queued)?;
+        self.reap_if_due();
         Ok(position)
     }
 

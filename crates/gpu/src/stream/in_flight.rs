@@ -7,6 +7,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::copy::from_staging::PendingUnpack;
+use crate::graph::Executable;
 use crate::memory::external::ExternalAllocation;
 use resident_backend::StagedBytes;
 use resident_backend::call_site::CallSite;
@@ -63,6 +64,10 @@ pub(super) enum CompletionAction {
     DropExternal {
         _external: ExternalAllocation,
     },
+    /// Destroy a graph of which launches may be in flight.
+    DropGraph {
+        _graph: Arc<Executable>,
+    },
 }
 
 impl CompletionAction {
@@ -74,7 +79,8 @@ impl CompletionAction {
             | Self::Free(_)
             | Self::Unmap { .. }
             | Self::ReturnBlock(_)
-            | Self::DropExternal { .. } => false,
+            | Self::DropExternal { .. }
+            | Self::DropGraph { .. } => false,
             Self::Release { memory } => memory.iter().any(|host| !host.is_staging()),
             Self::Unpack(_) | Self::CompleteFirst { .. } => true,
         }
@@ -94,7 +100,9 @@ impl CompletionAction {
             }
             Self::Unpack(PendingUnpack { staged, .. }) => std::mem::forget(staged),
             Self::ReturnBlock(block) => std::mem::forget(block),
-            external @ Self::DropExternal { .. } => std::mem::forget(external),
+            dropped @ (Self::DropExternal { .. } | Self::DropGraph { .. }) => {
+                std::mem::forget(dropped);
+            }
             Self::Nothing | Self::Free(_) | Self::Unmap { .. } | Self::CompleteFirst { .. } => {}
         }
     }
@@ -125,7 +133,27 @@ struct NamedOperation {
     first: Position,
     /// Of the newest name, the position of its first operation: `last_named` is that of its last.
     position: Position,
-    name: OperationName,
+    name: Named,
+}
+
+#[derive(Debug)]
+enum Named {
+    All(OperationName),
+    /// The steps of a chain, of which the last has the position of the entry.
+    Steps(Arc<[OperationName]>),
+}
+
+impl NamedOperation {
+    /// The name of the first operation after `completed`.
+    fn name_after(&self, completed: Position) -> Option<&OperationName> {
+        match &self.name {
+            Named::All(name) => Some(name),
+            Named::Steps(steps) => {
+                let left = self.position.0.saturating_sub(completed.0) as usize;
+                steps.get(steps.len().saturating_sub(left))
+            }
+        }
+    }
 }
 
 /// The names of the last operations, the oldest first.
@@ -183,16 +211,18 @@ impl OperationNames {
     ) {
         let is_full = self.ring.len() == NAMES_KEPT;
         match self.ring.get_mut(self.oldest) {
-            Some(named) if is_full && named.name.text.is(name) => {
-                (named.first, named.position) = (first, position);
-                (named.name.is_kernel, named.name.site) = (true, Some(site));
+            Some(NamedOperation { first: known_first, position: known, name: Named::All(all) })
+                if is_full && all.text.is(name) =>
+            {
+                (*known_first, *known) = (first, position);
+                (all.is_kernel, all.site) = (true, Some(site));
                 self.newest = self.oldest;
                 self.oldest = (self.oldest + 1) % NAMES_KEPT;
             }
             _ => {
                 let text = LabelText::Text(Arc::clone(name));
                 let name = OperationName { is_kernel: true, text, site: Some(site) };
-                self.push(NamedOperation { first, position, name });
+                self.push(NamedOperation { first, position, name: Named::All(name) });
             }
         }
         self.newest_launch = Some(launch_name(name, site));
@@ -239,6 +269,15 @@ struct Completing {
 impl InFlightList {
     /// Stores an operation's name. If the store is full, removes the oldest name.
     pub(super) fn record_name(&mut self, position: Position, name: OperationName) {
+        self.record(position, Named::All(name));
+    }
+
+    /// Stores the names of a chain's steps, of which the last has this position.
+    pub(super) fn record_steps(&mut self, last: Position, steps: &Arc<[OperationName]>) {
+        self.record(last, Named::Steps(Arc::clone(steps)));
+    }
+
+    fn record(&mut self, position: Position, name: Named) {
         let first = Position(self.last_named.0 + 1);
         self.names.end_newest(self.last_named);
         self.names.push(NamedOperation { first, position, name });
@@ -398,11 +437,12 @@ impl InFlightList {
             if is_newest(named) { self.last_named } else { named.position }
         };
         let first = self.names.iter().find(|named| last(named) > completed);
+        let first = first.and_then(|named| {
+            Some((named.first.0 <= completed.0 + 1, named.name_after(completed)?))
+        });
         let (operation, site) = match first {
-            Some(NamedOperation { first, name, .. }) if first.0 <= completed.0 + 1 => {
-                (name.describe(), name.site)
-            }
-            Some(NamedOperation { name, .. }) => {
+            Some((is_exact, name)) if is_exact => (name.describe(), name.site),
+            Some((_, name)) => {
                 (format!("{} or work queued shortly before it", name.describe()), name.site)
             }
             None => ("work queued on this device".to_owned(), None),
@@ -487,6 +527,23 @@ mod tests {
         // An event and a wait have the positions 101 and 102.
         list.record_name(Position(103), kernel("late"));
         assert_eq!(named(&list, 100), "kernel \"late\"");
+    }
+
+    #[test]
+    fn the_steps_of_a_chain_have_names_of_their_own() {
+        let mut list = InFlightList::default();
+        let named = |list: &InFlightList, completed: u64| {
+            list.device_loss_record(Position(completed), String::new()).operation
+        };
+        let steps: Arc<[OperationName]> = ["one", "two", "three"].map(kernel).into();
+        list.record_name(Position(1), kernel("before"));
+        // An event has the position 2, and later chains follow at once.
+        list.record_steps(Position(5), &steps);
+        list.record_steps(Position(8), &steps);
+        list.record_name(Position(9), kernel("after"));
+        let names = (0..9).map(|completed| named(&list, completed));
+        let expected = ["before", "one", "one", "two", "three", "one", "two", "three", "after"];
+        assert!(names.eq(expected.map(|name| format!("kernel \"{name}\""))));
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! | `completion` | waits, polls, and the host's part of finished operations |
 //! | `submit` | checks work and queues it |
 //! | `read`, `write` | copies of a few bytes |
+//! | `chain` | chains: a graph, or their steps one by one |
 //! | `managed_prefetch` | hints to move managed memory |
 //! | `handle` | the [`RawStream`](resident_backend::RawStream) of a stream |
 //! | `slices` | conversion between cudarc's slices and device memory |
@@ -14,6 +15,7 @@
 //! | `reclaim` | allocation that reclaims freed memory if the device is full |
 //! | `waker`, `wake_stream` | wakes tasks that wait for a stream; the driver's signal to do so |
 
+mod chain;
 mod completion;
 mod driver_event;
 mod event;

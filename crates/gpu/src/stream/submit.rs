@@ -87,7 +87,7 @@ fn queue_kernel(
 
 /// Assigns a position to work whose dependency failed. The work does not run, and fails for the
 /// same reason.
-fn skip(
+pub(super) fn skip(
     stream: &GpuStream,
     state: &mut StreamState,
     root: &FailureRecord,

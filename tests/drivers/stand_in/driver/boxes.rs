@@ -51,9 +51,8 @@ fn submit_2d(
     unsafe { sys::cuMemcpy2DAsync_v2(copy, stream.cu_stream()) }.result()
 }
 
-use CUmemorytype::{
-    CU_MEMORYTYPE_DEVICE as DEVICE, CU_MEMORYTYPE_HOST as HOST, CU_MEMORYTYPE_UNIFIED as UNIFIED,
-};
+pub(super) use CUmemorytype::CU_MEMORYTYPE_DEVICE as DEVICE;
+use CUmemorytype::{CU_MEMORYTYPE_HOST as HOST, CU_MEMORYTYPE_UNIFIED as UNIFIED};
 
 #[test]
 fn a_box_of_two_dimensions_is_uploaded_and_downloaded() {
@@ -103,7 +102,7 @@ fn pitches_have_limits() {
 }
 
 /// A 3-D copy between these kinds of memory. All other fields are 0; tests set them.
-fn copy_3d(source: CUmemorytype, destination: CUmemorytype) -> CUDA_MEMCPY3D {
+pub(super) fn copy_3d(source: CUmemorytype, destination: CUmemorytype) -> CUDA_MEMCPY3D {
     let mut copy = std::mem::MaybeUninit::<CUDA_MEMCPY3D>::zeroed();
     // SAFETY: all zeros are a valid value of each field except the two kinds, which are set.
     unsafe {

@@ -8,6 +8,7 @@ mod choice;
 mod boxes;
 mod captures;
 mod compiler;
+mod graphs;
 mod holes;
 mod lost;
 mod managed;

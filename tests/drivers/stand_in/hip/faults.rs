@@ -83,8 +83,8 @@ fn seeds_run_work_only_while_something_waits() {
 #[test]
 fn what_is_not_supported_is_noted() {
     in_own_process!(load(Settings::new()));
-    let launch: unsafe extern "C" fn() -> u32 = super::api::function("hipGraphLaunch");
+    let clone: unsafe extern "C" fn() -> u32 = super::api::function("hipGraphClone");
     // SAFETY: the stand-in's function takes no arguments.
-    assert_eq!(unsafe { launch() }, NOT_SUPPORTED);
-    assert_eq!(take_notes(), ["hipGraphLaunch is not supported by the stand-in driver"]);
+    assert_eq!(unsafe { clone() }, NOT_SUPPORTED);
+    assert_eq!(take_notes(), ["hipGraphClone is not supported by the stand-in driver"]);
 }

@@ -44,12 +44,12 @@ fn threads(x: &impl Shaped) -> (Grid, u64) {
 
 pub(crate) struct Kernels {
     pub(crate) add: Kernel<(u32, InOut<u32>, u64)>,
-    plus: Kernel<(u32, In<u32>, Out<u32>, u64)>,
+    pub(crate) plus: Kernel<(u32, In<u32>, Out<u32>, u64)>,
     pub(crate) accumulate: Kernel<(In<u32>, InOut<u32>, u64)>,
     gated: Kernel<(u64, InOut<u32>, u64)>,
     gated_copy: Kernel<(u64, In<u32>, Out<u32>, u64)>,
     pub(crate) add_sized: Kernel<(u32, InOut<u32, Ix2>)>,
-    copy_sized: Kernel<(In<u32, Ix2>, Out<u32, Ix2>)>,
+    pub(crate) copy_sized: Kernel<(In<u32, Ix2>, Out<u32, Ix2>)>,
 }
 
 /// Names the length that a flat kernel is passed, which is that of its arrays.

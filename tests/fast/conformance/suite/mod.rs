@@ -8,6 +8,7 @@
 //! - `views`: rearranged, repeated and divided views, against ndarray's
 //! - `fields`: views of fields of records
 //! - `device_arrays`: explicit device arrays
+//! - `chains`: launches, copies and fills that are queued as one operation
 //! - `dlpack`: memory exchanged with other code
 //! - `launching`, `streams`, `guards`, `early`, `threads`: the order of work, and work in flight
 //! - `host_functions`: functions of the host behind a stream's work
@@ -23,6 +24,7 @@
 
 pub(crate) mod accesses;
 pub(crate) mod assigning;
+pub(crate) mod chains;
 pub(crate) mod copies;
 pub(crate) mod cuda;
 pub(crate) mod device_arrays;
@@ -79,6 +81,13 @@ macro_rules! conformance {
                 single_elements_are_read_and_written_where_they_are_newest,
                 what_was_never_written_cannot_be_read,
                 an_overwrite_moves_nothing,
+            }
+            chains {
+                chains_compute_what_their_steps_compute,
+                chains_come_before_and_after_work_of_other_streams,
+                chains_repeat,
+                chains_take_parts_of_any_layout,
+                chains_are_refused_before_anything_moves,
             }
             parts {
                 a_part_is_downloaded_without_the_rest,

@@ -53,6 +53,7 @@ pub(crate) static RULES: Rules = Rules {
     not_permitted: NOT_PERMITTED,
     has_empty_allocations: false,
     needs_current_context: true,
+    keeps_running_graphs: true,
     multiprocessors: 132,
     shared_bytes: 48 << 10,
 };

@@ -47,6 +47,8 @@ successes! {
     cuMemsetD8Async cuMemsetD16Async cuMemsetD32Async
     cuMemsetD2D8Async cuMemsetD2D16Async cuMemsetD2D32Async
     cuModuleUnload cuFuncSetAttribute cuLaunchKernel
+    cuGraphDestroy cuGraphExecDestroy cuGraphLaunch
+    cuGraphExecKernelNodeSetParams cuGraphExecMemcpyNodeSetParams cuGraphExecMemsetNodeSetParams
     cuThreadExchangeStreamCaptureMode
 }
 
@@ -86,6 +88,11 @@ answers! {
     cuModuleLoadData() -> u64 { new_handle() }
     cuModuleLoadDataEx() -> u64 { new_handle() }
     cuModuleGetFunction() -> u64 { new_handle() }
+    cuGraphCreate() -> u64 { new_handle() }
+    cuGraphAddKernelNode() -> u64 { new_handle() }
+    cuGraphAddMemcpyNode() -> u64 { new_handle() }
+    cuGraphAddMemsetNode() -> u64 { new_handle() }
+    cuGraphInstantiateWithFlags() -> u64 { new_handle() }
     cuFuncGetAttribute(attribute: u32) -> c_int { function_attribute(attribute) }
     cuMemAlloc_v2(len_bytes: usize) -> u64 { new_address(len_bytes) }
     cuMemAllocAsync(len_bytes: usize) -> u64 { new_address(len_bytes) }

@@ -80,6 +80,11 @@ impl<T: Copy> In<T> {
         Ok(unsafe { self.0.wrapping_add(index).read_unaligned() })
     }
 
+    /// The pointer.
+    pub fn address(self) -> *const c_void {
+        self.0.cast()
+    }
+
     /// Whether the pointer is null.
     pub fn is_null(self) -> bool {
         self.0.is_null()

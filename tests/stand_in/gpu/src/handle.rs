@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::code::{Code, Outcome};
 use crate::context::Context;
 use crate::event::Event;
+use crate::graph::{Executable, Graph};
 use crate::ledger::Pool;
 use crate::mappings::Memory;
 use crate::module::{Function, Module};
@@ -26,6 +27,8 @@ pub enum Object {
     Function(Arc<Function>),
     Pool(Arc<Pool>),
     Memory(Arc<Memory>),
+    Graph(Arc<Graph>),
+    Executable(Arc<Executable>),
 }
 
 static OBJECTS: Mutex<Option<HashMap<Handle, Object>>> = Mutex::new(None);
@@ -56,6 +59,8 @@ pub fn remove_of_context(context: Handle) -> Vec<Object> {
         Object::Event(object) => object.context == context,
         Object::Module(object) => object.context == context,
         Object::Function(object) => object.context == context,
+        Object::Graph(object) => object.context == context,
+        Object::Executable(object) => object.context == context,
         Object::Pool(_) | Object::Memory(_) => false,
     };
     let doomed: Vec<Handle> =
@@ -82,6 +87,8 @@ lookups! {
     function, Function, Function;
     pool, Pool, Pool;
     memory, Memory, Memory;
+    graph, Graph, Graph;
+    executable, Executable, Executable;
 }
 
 fn objects() -> MutexGuard<'static, Option<HashMap<Handle, Object>>> {

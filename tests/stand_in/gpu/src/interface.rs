@@ -25,6 +25,8 @@ pub struct Rules {
     pub has_empty_allocations: bool,
     /// Whether queries of any object need a current context that is not lost.
     pub needs_current_context: bool,
+    /// Whether an executable graph that is destroyed is kept until its launches are complete.
+    pub keeps_running_graphs: bool,
     /// Multiprocessors of each device.
     pub multiprocessors: i32,
     /// The dynamic shared memory of a block in bytes, unless a function's attribute allows more.

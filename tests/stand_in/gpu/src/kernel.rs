@@ -68,11 +68,7 @@ pub fn launch(
         call::note(format!("kernel \"{name}\": {reason}"));
         return Err(Code::LAUNCH_FAILED);
     }
-    let values: Vec<Vec<u8>> = slots
-        .iter()
-        .enumerate()
-        .map(|(index, slot)| value(values, index, *slot))
-        .collect::<Outcome<_>>()?;
+    let values = self::values(function, values)?;
     let mut packing = Packing {
         context,
         values: &values,
@@ -102,6 +98,12 @@ pub fn launch(
         }
     };
     work::submit_kernel(stream, context, body, packing.arguments).map(drop)
+}
+
+/// The bytes of a launch's parameters, to which `values` points.
+pub fn values(function: &Function, values: In<*const c_void>) -> Outcome<Vec<Vec<u8>>> {
+    let slots = function.entry.parameters.iter().enumerate();
+    slots.map(|(index, slot)| value(values, index, *slot)).collect()
 }
 
 /// The host function registered for an entry's name, or for the source name of a mangled C++ name.

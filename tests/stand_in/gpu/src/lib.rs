@@ -10,6 +10,7 @@
 //!   accounting, memory that is mapped to reserved addresses, host memory
 //! * `work`, `copy`, `fill`, `allocate`: work for an engine's stream
 //! * `entry`, `module`, `kernel`, `code_launch`: modules, functions, launches
+//! * `graph`: graphs of explicit nodes, and executable graphs
 //! * `functions/`: what functions of both do that are alike but for their names
 //! * `control`: the functions that the client calls
 //!
@@ -52,6 +53,8 @@
 //!   that are mapped and that the device may access. They are aligned as all addresses. Memory is
 //!   mapped as a whole, and to one place at a time; when it is unmapped its contents are lost. An
 //!   unmap does not wait for work that uses the memory: the engine reports it as a hazard.
+//! * A graph has launches, copies and fills, and no other nodes. It is of the context in which it
+//!   was made.
 //! * Calls from a host function or from a kernel's function return NOT_PERMITTED.
 
 pub mod allocate;
@@ -67,6 +70,7 @@ pub mod entry;
 pub mod event;
 pub mod fill;
 pub mod functions;
+pub mod graph;
 pub mod handle;
 pub mod host;
 pub mod interface;

@@ -50,6 +50,8 @@ static RULES: Rules = Rules {
     not_permitted: Code::NOT_SUPPORTED,
     has_empty_allocations: true,
     needs_current_context: false,
+    // HIP's manual does not say so.
+    keeps_running_graphs: false,
     multiprocessors: MULTIPROCESSORS,
     shared_bytes: SHARED_BYTES,
 };

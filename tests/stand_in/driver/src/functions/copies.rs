@@ -54,7 +54,7 @@ struct End3 {
 /// `CUDA_MEMCPY3D`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-struct Copy3 {
+pub(super) struct Copy3 {
     source: End3,
     destination: End3,
     width_bytes: usize,
@@ -277,14 +277,27 @@ fn two_dimensions(copy: In<Copy2>, stream: Handle, until: Return) -> Outcome {
     submit(&context, &stream, end(copy.destination), end(copy.source), extent, until)
 }
 
-fn three_dimensions(copy: In<Copy3>, stream: Handle, until: Return) -> Outcome {
-    let copy = copy.get()?;
-    let (context, stream) = Context::current_and_stream(stream)?;
-    let extent = Extent {
+/// The ends of a copy that is not empty, the destination first, and its extent.
+pub(super) fn ends_of_volume(copy: Copy3) -> Outcome<(End, End, Extent)> {
+    let extent = extent_of_volume(&copy);
+    if extent.len_bytes() == 0 {
+        return Err(Code::INVALID_VALUE);
+    }
+    Ok((resolve(copy.destination, extent)?, resolve(copy.source, extent)?, extent))
+}
+
+fn extent_of_volume(copy: &Copy3) -> Extent {
+    Extent {
         width_bytes: copy.width_bytes as u64,
         height: copy.height as u64,
         depth: copy.depth as u64,
-    };
+    }
+}
+
+fn three_dimensions(copy: In<Copy3>, stream: Handle, until: Return) -> Outcome {
+    let copy = copy.get()?;
+    let (context, stream) = Context::current_and_stream(stream)?;
+    let extent = extent_of_volume(&copy);
     submit(&context, &stream, copy.destination, copy.source, extent, until)
 }
 

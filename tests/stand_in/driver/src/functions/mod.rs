@@ -5,6 +5,7 @@ mod copies;
 mod devices;
 mod events;
 mod fills;
+mod graphs;
 mod managed;
 mod mappings;
 mod memory;

@@ -3,6 +3,7 @@
 
 pub mod devices;
 pub mod events;
+pub mod graphs;
 pub mod managed;
 pub mod mappings;
 pub mod memory;

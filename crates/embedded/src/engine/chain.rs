@@ -1,0 +1,234 @@
+//! Chains: steps that run one after the other, as one operation.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use smallvec::SmallVec;
+
+use super::description::{Description, WORK_COST};
+use super::device_core::DeviceCore;
+use super::execute::{self, Fault, LocatedArguments};
+use crate::race_check::MemoryAccess;
+use resident_backend::call_site::CallSite;
+use resident_backend::{
+    ChainCall, ChainStep, CopyWork, Dependencies, FailureKind, FailureRecord, LaunchWork, Memory,
+    Position, StreamId, Work, failure,
+};
+
+/// Queued replays of a chain.
+#[derive(Debug)]
+pub(crate) struct ChainRun {
+    chain: Arc<KeptChain>,
+    count: u64,
+    pub(crate) depends: Dependencies,
+    pub(crate) site: CallSite,
+}
+
+/// The steps of queued replays, with the addresses of their arguments. Later replays with the same
+/// addresses and words share them.
+#[derive(Debug)]
+struct KeptChain {
+    title: Arc<str>,
+    steps: Vec<ChainStep>,
+}
+
+/// What keeps a step from being complete: its index, and its failure.
+struct FailedStep {
+    replay: u64,
+    index: usize,
+    record: FailureRecord,
+}
+
+impl ChainRun {
+    /// The replays of a call, which shares the steps of earlier ones if they are the same.
+    pub(crate) fn of_call(call: &ChainCall<'_>) -> Self {
+        let mut kept = call.instance.kept.lock();
+        let known = kept.as_mut().and_then(|kept| kept.downcast_mut::<Arc<KeptChain>>());
+        let chain = match known {
+            Some(known) => {
+                if !is_same(&known.steps, call.steps) {
+                    update(known, call.steps);
+                }
+                Arc::clone(known)
+            }
+            None => {
+                let (title, steps) = (Arc::clone(&call.instance.title), call.steps.to_vec());
+                let chain = Arc::new(KeptChain { title, steps });
+                *kept = Some(Box::new(Arc::clone(&chain)));
+                chain
+            }
+        };
+        let depends = Dependencies::from_slice(call.depends);
+        Self { chain, count: call.count, depends, site: call.site }
+    }
+
+    /// The number of positions that it takes.
+    pub(crate) fn len(&self) -> u64 {
+        self.chain.steps.len() as u64
+    }
+
+    pub(super) fn modelled_time(&self) -> Duration {
+        let steps = u32::try_from(self.len().saturating_mul(self.count)).unwrap_or(u32::MAX);
+        WORK_COST.saturating_mul(steps)
+    }
+
+    /// The steps' positions, names, sites and accesses, if the last position is `last`.
+    pub(crate) fn steps(
+        &self,
+        device: usize,
+        last: Position,
+    ) -> impl Iterator<Item = (Position, String, Option<CallSite>, Vec<MemoryAccess>)> {
+        let first = last.0 + 1 - self.len();
+        let of_step = move |(position, step): (u64, &ChainStep)| {
+            let accesses = MemoryAccess::of_work(device, &step.work);
+            (Position(position), step.work.name_in(&self.chain.title), step.work.site(), accesses)
+        };
+        (first..).zip(&self.chain.steps).map(of_step)
+    }
+
+    /// Runs all replays. If a step fails, records the failures of its position and of later ones,
+    /// and returns that of the last position. With a fault one of the steps of the first replay
+    /// fails.
+    pub(super) fn run(
+        &self,
+        device: &DeviceCore,
+        stream: StreamId,
+        last: Position,
+        fault: Option<u64>,
+    ) -> Result<(), FailureRecord> {
+        let Err(FailedStep { replay, index, record }) = self.run_steps(device, fault) else {
+            return Ok(());
+        };
+        let first = last.0 + 1 - self.len();
+        let inherited = FailureRecord { inherited: true, ..record.clone() };
+        let (own, inherited_by_rest) = (Arc::new(record), Arc::new(inherited));
+        let is_last_replay = replay + 1 == self.count;
+        let failed = first + if is_last_replay { index as u64 } else { 0 };
+        let record_of = |position| if position == failed { &own } else { &inherited_by_rest };
+        for position in failed..last.0 {
+            failure::record(stream, Position(position), Arc::clone(record_of(position)));
+        }
+        Err(FailureRecord::clone(record_of(last.0)))
+    }
+
+    fn run_steps(&self, device: &DeviceCore, fault: Option<u64>) -> Result<(), FailedStep> {
+        let chain = &self.description();
+        chain.check_runnable(None).map_err(|record| FailedStep { replay: 0, index: 0, record })?;
+        let faulty = fault.map(|call| (call, (call % self.len()) as usize));
+        let mut located = Located::new();
+        for replay in 0..self.count {
+            for (index, step) in self.chain.steps.iter().enumerate() {
+                let injected = faulty.filter(|(_, at)| replay == 0 && *at == index);
+                let outcome = match injected {
+                    Some((call, _)) => Err(Fault::injected(call)),
+                    None if replay == 0 => run_step(device, &step.work, &mut located),
+                    None => run_step_again(device, &step.work, &located[index]),
+                };
+                outcome.map_err(|fault| FailedStep {
+                    replay,
+                    index,
+                    record: self.failure(step, fault),
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn failure(&self, step: &ChainStep, fault: Fault) -> FailureRecord {
+        let Fault { cause, left_out } = fault;
+        FailureRecord {
+            kind: FailureKind::Contents,
+            operation: step.work.name_in(&self.chain.title),
+            site: step.work.site(),
+            cause,
+            inherited: false,
+            left_out,
+        }
+    }
+
+    pub(crate) fn description(&self) -> Description<'_> {
+        Description::of_chain(&self.chain.title, self.site, &self.depends)
+    }
+}
+
+/// The memory of the arguments of each step that is a launch, which all replays use.
+type Located = SmallVec<[Option<LocatedArguments>; 8]>;
+
+/// Runs a step, and adds the memory of its arguments.
+fn run_step(device: &DeviceCore, work: &Work, located: &mut Located) -> Result<(), Fault> {
+    let arguments = match work {
+        Work::Launch(LaunchWork { arguments, .. }) => {
+            Some(execute::locate_arguments(device, &arguments.words, &arguments.arrays)?)
+        }
+        Work::Copy(_) | Work::Fill(_) => None,
+    };
+    let outcome = run_step_again(device, work, &arguments);
+    located.push(arguments);
+    outcome
+}
+
+/// Runs a step whose arguments are located. That memory is freed by work behind this.
+fn run_step_again(
+    device: &DeviceCore,
+    work: &Work,
+    located: &Option<LocatedArguments>,
+) -> Result<(), Fault> {
+    let launch = match work {
+        Work::Launch(launch) => launch,
+        Work::Copy(copy) => return execute::copy(device, device, copy),
+        Work::Fill(fill) => return execute::fill(device, fill),
+    };
+    let LaunchWork { code, grid, arguments, .. } = launch;
+    let (words, arrays) = (&arguments.words, &arguments.arrays);
+    execute::expect_written(device, code, arguments)?;
+    match located {
+        Some(located) => execute::launch_located(device, code, *grid, words, arrays, located),
+        None => execute::launch(device, code, *grid, words, arrays),
+    }
+}
+
+/// Whether addresses and words are the same; all else is.
+fn is_same(known: &[ChainStep], steps: &[ChainStep]) -> bool {
+    let is_same = |(known, step): (&ChainStep, &ChainStep)| match (&known.work, &step.work) {
+        (Work::Launch(known), Work::Launch(launch)) => {
+            let arrays = known.arguments.arrays.iter().zip(&launch.arguments.arrays);
+            known.arguments.words == launch.arguments.words
+                && arrays.clone().all(|(known, array)| {
+                    (known.address, known.origin_bytes) == (array.address, array.origin_bytes)
+                })
+        }
+        (Work::Copy(known), Work::Copy(copy)) => {
+            let ends = |copy: &CopyWork| [&copy.source, &copy.destination].map(device_address);
+            ends(known) == ends(copy)
+        }
+        (Work::Fill(known), Work::Fill(fill)) => {
+            known.address == fill.address && known.pattern == fill.pattern
+        }
+        _ => false,
+    };
+    known.iter().zip(steps).all(is_same)
+}
+
+fn device_address(memory: &Memory) -> u64 {
+    match memory {
+        Memory::Device(address) => address.0,
+        Memory::Host(_) => 0,
+    }
+}
+
+/// Gives kept steps the addresses and words of a replay: new steps, if queued replays have them.
+fn update(known: &mut Arc<KeptChain>, steps: &[ChainStep]) {
+    let Some(chain) = Arc::get_mut(known) else {
+        *known = Arc::new(KeptChain { title: Arc::clone(&known.title), steps: steps.to_vec() });
+        return;
+    };
+    for (known, step) in chain.steps.iter_mut().zip(steps) {
+        match (&mut known.work, &step.work) {
+            (Work::Launch(known), Work::Launch(launch)) => {
+                known.arguments.clone_from(&launch.arguments);
+            }
+            (known, work) => known.clone_from(work),
+        }
+    }
+}

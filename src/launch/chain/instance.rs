@@ -1,0 +1,572 @@
+//! A chain for one stream and for arguments of the same shapes: its steps as a backend gets them,
+//! and where each replay writes the addresses and scalars of its arguments.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::super::arguments::bound::{ArrayForm, BoundArgument, BoundArray, Words};
+use super::super::submit::packed;
+use super::core::Core;
+use super::recorder::unwritten;
+use super::signature::ParameterKind;
+use super::step::{Passed, Step, StepKind, Use};
+use super::temp::Temporary;
+use super::uses::{ArrayUse, array_uses, order};
+use crate::device::{Device, Stream};
+use crate::error::{CalledAt, Error, Result};
+use crate::transfer;
+use resident_backend::call_site::CallSite;
+use resident_backend::grid::Grid;
+use resident_backend::{
+    Address, Bytes, ChainInstance, ChainStep, Dependencies, FailureKind, FillWork, Footprint,
+    KernelCode, Label, LabelText, LaunchWork, Memory, PackedArguments, StreamId, Work,
+};
+use resident_core::Access;
+use resident_core::layout::Strided;
+
+/// See the module.
+pub(super) struct Instance {
+    key: Key,
+    pub(super) steps: Vec<ChainStep>,
+    /// The arrays that the steps use.
+    pub(super) uses: Vec<ArrayUse>,
+    /// For each parameter that is a temporary, its array.
+    temporaries: Vec<Option<Temporary>>,
+    /// The grids of the launches, also of those that are left out since they have no threads.
+    grids: Vec<Grid>,
+    /// The scalars of the last replay.
+    scalars: SmallVec<[u8; 32]>,
+    places: Places,
+    pub(super) kept: Arc<ChainInstance>,
+    /// Whether later replays may have the same steps: the code of some launches names their arrays.
+    pub(super) may_be_kept: bool,
+}
+
+/// For which replays an instance is.
+struct Key {
+    stream: StreamId,
+    views: Vec<KeyView>,
+}
+
+/// The shape and strides of an array; empty for a scalar.
+#[derive(Default)]
+struct KeyView {
+    shape: SmallVec<[usize; 4]>,
+    strides: SmallVec<[isize; 4]>,
+    /// If it is copied or filled, since the parts of such work are relative to the array.
+    offset: Option<usize>,
+}
+
+/// Where a replay writes what differs from the one before.
+#[derive(Default)]
+struct Places {
+    addresses: Vec<AddressPlace>,
+    scalars: Vec<ScalarPlace>,
+}
+
+/// A place for the address of an array.
+struct AddressPlace {
+    step: usize,
+    parameter: usize,
+    at: AddressAt,
+    /// What the offset of the view in bytes lacks to the origin that the body gets. Wraps.
+    to_origin_bytes: u64,
+}
+
+enum AddressAt {
+    /// A word: the address of the origin.
+    Word(usize),
+    /// One of the arrays of a launch.
+    Packed(usize),
+    Source,
+    Destination,
+}
+
+/// A place for a scalar: in the words of a launch from this one on, or the pattern of a fill.
+struct ScalarPlace {
+    step: usize,
+    parameter: usize,
+    word: usize,
+}
+
+/// The arrays of a replay, by parameter.
+pub(super) type Arrays<'a> = SmallVec<[Option<BoundArray<'a>>; 8]>;
+
+impl Instance {
+    /// Makes the temporaries and the steps. Checks what each launch checks.
+    pub(super) fn new(
+        core: &Core,
+        stream: &Stream,
+        bound: &[BoundArgument<'_>],
+        site: CallSite,
+    ) -> Result<Self> {
+        let temporaries = core.temporaries(bound, site)?;
+        let built =
+            Builder::build(core, stream.device_ref(), bound, &arrays_of(&temporaries, bound))?;
+        let Built { steps, uses, grids, places, may_be_kept } = built;
+        let key = Key::of(core, stream, bound);
+        let (scalars, title) = (scalars_of(bound).collect(), Arc::clone(&core.title));
+        let kept = Arc::new(ChainInstance { title, ..ChainInstance::default() });
+        Ok(Self { key, steps, uses, temporaries, grids, scalars, places, kept, may_be_kept })
+    }
+
+    /// Whether it is for this stream and for arguments of these shapes.
+    pub(super) fn is_for(&self, stream: &Stream, bound: &[BoundArgument<'_>]) -> bool {
+        self.key.stream == stream.id()
+            && self.key.views.iter().zip(bound).all(|(view, bound)| view.is_of(bound))
+    }
+
+    /// Checks anew what depends on scalars, if these are not those of the last replay, and writes
+    /// them to the steps. Returns whether the steps have the grids that they should have.
+    pub(super) fn set_scalars(
+        &mut self,
+        core: &Core,
+        device: &Device,
+        bound: &[BoundArgument<'_>],
+    ) -> Result<bool> {
+        if scalars_of(bound).eq(self.scalars.iter().copied()) {
+            return Ok(true);
+        }
+        if core.depends_on_scalars {
+            let arrays = arrays_of(&self.temporaries, bound);
+            let steps = core.steps.iter();
+            let resolved =
+                steps.filter_map(|step| core.resolve(step, device, bound, &arrays).transpose());
+            let grids: Vec<Grid> = resolved.map(|it| it.map(|it| it.1)).collect::<Result<_>>()?;
+            if grids != self.grids {
+                return Ok(false);
+            }
+        }
+        self.scalars = scalars_of(bound).collect();
+        for place in &self.places.scalars {
+            let BoundArgument::Scalar { bytes, .. } = &bound[place.parameter] else { continue };
+            match &mut self.steps[place.step].work {
+                Work::Launch(launch) => {
+                    let mut words = Words::new();
+                    bound[place.parameter].pack(&mut words);
+                    let to = &mut launch.arguments.words[place.word..][..words.len()];
+                    to.copy_from_slice(&words);
+                }
+                Work::Fill(fill) => fill.pattern = Bytes::from_slice(bytes),
+                Work::Copy(_) => {}
+            }
+        }
+        Ok(true)
+    }
+
+    /// The arrays of a replay, and the steps to which their addresses are to be written.
+    pub(super) fn parts<'a>(&'a mut self, bound: &'a [BoundArgument<'a>]) -> InstanceParts<'a> {
+        let Self { steps, uses, temporaries, places, kept, .. } = self;
+        let arrays = arrays_of(temporaries, bound);
+        InstanceParts { arrays, uses, kept, steps: StepsOfReplay { steps, places } }
+    }
+}
+
+/// An instance while one replay uses it.
+pub(super) struct InstanceParts<'a> {
+    pub(super) arrays: Arrays<'a>,
+    pub(super) uses: &'a [ArrayUse],
+    pub(super) kept: &'a Arc<ChainInstance>,
+    pub(super) steps: StepsOfReplay<'a>,
+}
+
+/// The steps, before a replay has written its addresses.
+pub(super) struct StepsOfReplay<'a> {
+    steps: &'a mut [ChainStep],
+    places: &'a Places,
+}
+
+impl<'a> StepsOfReplay<'a> {
+    pub(super) fn len(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// Writes the address of each parameter's array.
+    pub(super) fn with_addresses(
+        self,
+        addresses: &[Address],
+        arrays: &Arrays<'_>,
+    ) -> &'a [ChainStep] {
+        for place in &self.places.addresses {
+            let Some(array) = &arrays[place.parameter] else { continue };
+            let offset_bytes = u64::from(array.element_bytes) * array.view.offset as u64;
+            let origin_bytes = offset_bytes.wrapping_add(place.to_origin_bytes);
+            let address = addresses[place.parameter];
+            match (&mut self.steps[place.step].work, &place.at) {
+                (Work::Launch(launch), AddressAt::Word(word)) => {
+                    launch.arguments.words[*word] = address.0.wrapping_add(origin_bytes);
+                }
+                (Work::Launch(launch), AddressAt::Packed(index)) => {
+                    let packed = &mut launch.arguments.arrays[*index];
+                    (packed.address, packed.origin_bytes) = (address, origin_bytes);
+                }
+                (Work::Copy(copy), AddressAt::Source) => copy.source = Memory::Device(address),
+                (Work::Copy(copy), AddressAt::Destination) => {
+                    copy.destination = Memory::Device(address);
+                }
+                (Work::Fill(fill), AddressAt::Destination) => fill.address = address,
+                _ => {}
+            }
+        }
+        self.steps
+    }
+}
+
+/// The bytes of all scalars, one after the other.
+fn scalars_of<'a>(bound: &'a [BoundArgument<'_>]) -> impl Iterator<Item = u8> + 'a {
+    let bytes = bound.iter().filter_map(|bound| match bound {
+        BoundArgument::Scalar { bytes, .. } => Some(*bytes),
+        BoundArgument::Array(_) | BoundArgument::Temporary(_) => None,
+    });
+    bytes.flatten().copied()
+}
+
+/// The arrays of the arguments, and the temporaries.
+fn arrays_of<'a>(
+    temporaries: &'a [Option<Temporary>],
+    bound: &'a [BoundArgument<'a>],
+) -> Arrays<'a> {
+    let array = |(bound, temporary): (&'a BoundArgument<'a>, &'a Option<Temporary>)| match bound {
+        BoundArgument::Scalar { .. } => None,
+        BoundArgument::Array(array) => Some(*array),
+        BoundArgument::Temporary(_) => temporary.as_ref().map(|it| it.bound()),
+    };
+    bound.iter().zip(temporaries).map(array).collect()
+}
+
+impl Key {
+    fn of(core: &Core, stream: &Stream, bound: &[BoundArgument<'_>]) -> Self {
+        let view = |(parameter, bound): (usize, &BoundArgument<'_>)| {
+            view_of(bound).map_or_else(KeyView::default, |view| KeyView {
+                shape: SmallVec::from_slice(view.shape),
+                strides: SmallVec::from_slice(view.strides),
+                offset: core.has_parts(parameter).then_some(view.offset),
+            })
+        };
+        Self { stream: stream.id(), views: bound.iter().enumerate().map(view).collect() }
+    }
+}
+
+impl KeyView {
+    fn is_of(&self, bound: &BoundArgument<'_>) -> bool {
+        view_of(bound).is_none_or(|view| {
+            *self.shape == *view.shape
+                && *self.strides == *view.strides
+                && self.offset.is_none_or(|offset| offset == view.offset)
+        })
+    }
+}
+
+fn view_of<'a>(bound: &BoundArgument<'a>) -> Option<Strided<'a>> {
+    match bound {
+        BoundArgument::Scalar { .. } => None,
+        BoundArgument::Array(array) => Some(array.view),
+        BoundArgument::Temporary(view) => Some(*view),
+    }
+}
+
+impl Core {
+    /// Arrays for the parameters that are temporaries. They have no memory yet.
+    fn temporaries(
+        &self,
+        bound: &[BoundArgument<'_>],
+        site: CallSite,
+    ) -> Result<Vec<Option<Temporary>>> {
+        let make = |(index, bound): (usize, &BoundArgument<'_>)| match (self.kinds[index], bound) {
+            (ParameterKind::Temporary(allocate), BoundArgument::Temporary(view)) => {
+                let temporary = allocate(view, site)?;
+                temporary.storage().set_name(&format!("parameter {index} of {}", self.title));
+                Ok(Some(temporary))
+            }
+            _ => Ok(None),
+        };
+        bound.iter().enumerate().map(make).collect()
+    }
+
+    /// Whether a step copies or fills the parameter.
+    fn has_parts(&self, parameter: usize) -> bool {
+        self.steps.iter().any(|step| match &step.kind {
+            StepKind::Launch { .. } => false,
+            StepKind::Copy { from, to } => [from, to].contains(&&parameter),
+            StepKind::Fill { to, .. } => *to == parameter,
+        })
+    }
+
+    /// The code and the grid of a step that is a launch.
+    fn resolve<'a>(
+        &self,
+        step: &'a Step,
+        device: &Device,
+        bound: &[BoundArgument<'a>],
+        arrays: &Arrays<'a>,
+    ) -> Result<Option<(KernelCode, Grid)>> {
+        let StepKind::Launch { kernel, grid, arguments } = &step.kind else { return Ok(None) };
+        let passed = passed(arguments, bound, arrays);
+        let resolved = kernel.resolve(device, grid.of(bound), &passed);
+        let place = || format!(" ({}, recorded at {})", self.title, step.site);
+        resolved.map(Some).map_err(|error| error.of_kernel_in(&place()))
+    }
+}
+
+/// What a step passes to its kernel.
+fn passed<'a>(
+    arguments: &'a [Passed],
+    bound: &[BoundArgument<'a>],
+    arrays: &Arrays<'a>,
+) -> SmallVec<[BoundArgument<'a>; 8]> {
+    let pass = |argument: &'a Passed| match argument {
+        Passed::Value { bytes, show } => BoundArgument::Scalar { bytes, show: *show },
+        Passed::Scalar(parameter) => bound[*parameter],
+        Passed::Array(Use { parameter, access }, form) => match &arrays[*parameter] {
+            Some(array) => BoundArgument::Array(rebound(array, *access, *form)),
+            None => bound[*parameter],
+        },
+    };
+    arguments.iter().map(pass).collect()
+}
+
+/// An array of the chain as an argument of a step's kernel.
+fn rebound<'a>(array: &BoundArray<'a>, access: Access, form: ArrayForm) -> BoundArray<'a> {
+    let bind = match form {
+        ArrayForm::Sized => BoundArray::sized,
+        ArrayForm::Flat => BoundArray::flat,
+        ArrayForm::Slice => BoundArray::slice,
+    };
+    bind(array.stored(), array.home, access)
+}
+
+/// Makes the steps of an instance.
+struct Builder<'b, 'a> {
+    core: &'a Core,
+    device: &'b Device,
+    bound: &'b [BoundArgument<'a>],
+    arrays: &'b Arrays<'a>,
+    steps: Vec<ChainStep>,
+    /// The step of which each was made: those without work are left out.
+    recorded: Vec<&'a Step>,
+    grids: Vec<Grid>,
+    places: Places,
+    may_be_kept: bool,
+}
+
+/// What a builder makes.
+struct Built {
+    steps: Vec<ChainStep>,
+    uses: Vec<ArrayUse>,
+    grids: Vec<Grid>,
+    places: Places,
+    may_be_kept: bool,
+}
+
+impl<'b, 'a> Builder<'b, 'a> {
+    fn build(
+        core: &'a Core,
+        device: &'b Device,
+        bound: &'b [BoundArgument<'a>],
+        arrays: &'b Arrays<'a>,
+    ) -> Result<Built> {
+        let mut builder = Self {
+            core,
+            device,
+            bound,
+            arrays,
+            steps: Vec::with_capacity(core.steps.len()),
+            recorded: Vec::with_capacity(core.steps.len()),
+            grids: Vec::new(),
+            places: Places::default(),
+            may_be_kept: true,
+        };
+        core.steps.iter().try_for_each(|step| builder.add(step))?;
+        builder.expect_written_before_read()?;
+        let Self { mut steps, recorded, grids, places, may_be_kept, .. } = builder;
+        let of_steps = || recorded.iter().map(|step| step.uses.as_slice());
+        let uses = array_uses(of_steps());
+        for (step, after) in steps.iter_mut().zip(order(of_steps())) {
+            step.after = after;
+        }
+        Ok(Built { steps, uses, grids, places, may_be_kept })
+    }
+
+    fn add(&mut self, step: &'a Step) -> Result<()> {
+        let work = match &step.kind {
+            StepKind::Launch { arguments, .. } => self.launch(step, arguments)?,
+            StepKind::Copy { from, to } => self.copy(step, *from, *to)?,
+            StepKind::Fill { to, value } => self.fill(step, *to, value),
+        };
+        if let Some(work) = work {
+            self.steps.push(ChainStep { work, after: SmallVec::new() });
+            self.recorded.push(step);
+        }
+        Ok(())
+    }
+
+    fn launch(&mut self, step: &'a Step, arguments: &'a [Passed]) -> Result<Option<Work>> {
+        let resolved = self.core.resolve(step, self.device, self.bound, self.arrays)?;
+        let Some((code, grid)) = resolved else { return Ok(None) };
+        self.grids.push(grid);
+        if grid.is_empty_cover() {
+            return Ok(None);
+        }
+        let passed = passed(arguments, self.bound, self.arrays);
+        let code = self.named(code, &passed, step.site);
+        let arguments = self.pack(&code, arguments, &passed);
+        let (depends, site) = (Dependencies::new(), step.site);
+        Ok(Some(Work::Launch(LaunchWork { code, grid, arguments, depends, site })))
+    }
+
+    /// The code, which on devices that check kernels names the arrays of the launch.
+    fn named(
+        &mut self,
+        code: KernelCode,
+        passed: &[BoundArgument<'_>],
+        site: CallSite,
+    ) -> KernelCode {
+        let KernelCode::Host(body) = &code else { return code };
+        let name = |bound: &BoundArgument<'_>| match bound {
+            BoundArgument::Array(array) => Some(array.storage.named()),
+            BoundArgument::Scalar { .. } | BoundArgument::Temporary(_) => None,
+        };
+        let named = body.for_launch(&|| passed.iter().filter_map(name).collect(), site);
+        self.may_be_kept &= named.is_none();
+        named.map_or(code, KernelCode::Host)
+    }
+
+    fn pack(
+        &mut self,
+        code: &KernelCode,
+        arguments: &[Passed],
+        passed: &[BoundArgument<'_>],
+    ) -> PackedArguments {
+        let (mut words, mut arrays) = (Words::new(), SmallVec::new());
+        let step = self.steps.len();
+        for (argument, bound) in arguments.iter().zip(passed) {
+            if let Passed::Scalar(parameter) = argument {
+                let (parameter, word) = (*parameter, words.len());
+                self.places.scalars.push(ScalarPlace { step, parameter, word });
+            }
+            if let (Passed::Array(used, _), BoundArgument::Array(array)) = (argument, bound) {
+                let is_word = matches!(code, KernelCode::Loaded(_)) && array.is_flat();
+                let at = if is_word {
+                    AddressAt::Word(words.len())
+                } else {
+                    AddressAt::Packed(arrays.len())
+                };
+                self.place(step, used.parameter, at, array.origin_bytes());
+                if is_word {
+                    words.push(0);
+                    if array.form == ArrayForm::Slice {
+                        words.push(array.len);
+                    }
+                    continue;
+                }
+                arrays.push(packed(array, Address(0), words.len()));
+            }
+            bound.pack(&mut words);
+        }
+        PackedArguments { words: SmallVec::from_slice(&words), arrays }
+    }
+
+    fn place(&mut self, step: usize, parameter: usize, at: AddressAt, origin_bytes: u64) {
+        let Some(array) = &self.arrays[parameter] else { return };
+        let offset_bytes = u64::from(array.element_bytes) * array.view.offset as u64;
+        let to_origin_bytes = origin_bytes.wrapping_sub(offset_bytes);
+        self.places.addresses.push(AddressPlace { step, parameter, at, to_origin_bytes });
+    }
+
+    fn copy(&mut self, step: &Step, from: usize, to: usize) -> Result<Option<Work>> {
+        let (Some(source), Some(destination)) = (&self.arrays[from], &self.arrays[to]) else {
+            return Ok(None);
+        };
+        if source.view.shape != destination.view.shape {
+            return Err(self.shapes_differ(step, source, destination));
+        }
+        if source.len == 0 || source.element_bytes == 0 {
+            return Ok(None);
+        }
+        let index = self.steps.len();
+        self.place(index, from, AddressAt::Source, 0);
+        self.place(index, to, AddressAt::Destination, 0);
+        let text = format!("copy from parameter {from} to parameter {to}");
+        let (source, destination) = (source.stored(), destination.stored());
+        Ok(Some(transfer::copy_step(&source, &destination, label(text, step))))
+    }
+
+    #[cold]
+    fn shapes_differ(
+        &self,
+        step: &Step,
+        source: &BoundArray<'_>,
+        destination: &BoundArray<'_>,
+    ) -> Error {
+        Error::Shape {
+            call: CalledAt::from(step.site),
+            operation: format!("copy of {} in {}", source.storage.named(), self.core.title),
+            expected: format!("a destination of shape {:?}", source.view.shape),
+            seen: format!("{} of shape {:?}", destination.storage.named(), destination.view.shape),
+            instead: "pass arrays of one shape for both parameters".into(),
+        }
+    }
+
+    fn fill(&mut self, step: &Step, to: usize, value: &Passed) -> Option<Work> {
+        let array = self.arrays[to].as_ref()?;
+        let pattern = match (value, self.bound) {
+            (Passed::Value { bytes, .. }, _) => bytes.clone(),
+            (Passed::Scalar(parameter), bound) => match &bound[*parameter] {
+                BoundArgument::Scalar { bytes, .. } => Bytes::from_slice(bytes),
+                _ => return None,
+            },
+            (Passed::Array(..), _) => return None,
+        };
+        if array.len == 0 || pattern.is_empty() {
+            return None;
+        }
+        let index = self.steps.len();
+        self.place(index, to, AddressAt::Destination, 0);
+        if let Passed::Scalar(parameter) = value {
+            let place = ScalarPlace { step: index, parameter: *parameter, word: 0 };
+            self.places.scalars.push(place);
+        }
+        let text = format!("fill of parameter {to}");
+        Some(Work::Fill(Box::new(FillWork {
+            address: Address(0),
+            parts: SmallVec::from_iter([footprint(array)]),
+            pattern,
+            loss: FailureKind::Contents,
+            depends: Dependencies::new(),
+            label: label(text, step),
+        })))
+    }
+
+    /// Returns an error if a step reads an array that would have been written by one that is left
+    /// out.
+    fn expect_written_before_read(&self) -> Result<()> {
+        let kinds = &self.core.kinds;
+        let mut has_contents: SmallVec<[bool; 16]> =
+            kinds.iter().map(|kind| kind.has_contents()).collect();
+        for step in &self.recorded {
+            for Use { parameter, access } in &step.uses {
+                let is_empty = self.arrays[*parameter].as_ref().is_none_or(|it| it.len == 0);
+                if *access != Access::Overwrite && !has_contents[*parameter] && !is_empty {
+                    let array = format!("parameter {parameter}");
+                    let operation = format!("a step of {}", self.core.title);
+                    return Err(unwritten(&operation, &array, step.site));
+                }
+                has_contents[*parameter] |= access.writes();
+            }
+        }
+        Ok(())
+    }
+}
+
+fn footprint(array: &BoundArray<'_>) -> Footprint {
+    let Strided { shape, strides, offset } = array.view;
+    let shape: SmallVec<[u64; 4]> = shape.iter().map(|len| *len as u64).collect();
+    let strides: SmallVec<[u64; 4]> = strides.iter().map(|stride| *stride as u64).collect();
+    let element_bytes = u64::from(array.element_bytes);
+    Footprint::of_view(offset as u64 * element_bytes, element_bytes, &shape, &strides)
+}
+
+fn label(text: String, step: &Step) -> Label {
+    Label { text: LabelText::Text(text.into()), site: Some(step.site) }
+}

@@ -1,0 +1,75 @@
+//! Replays while an array says so.
+
+use super::super::arguments::bound::{BoundArgument, BoundArray};
+use super::replay::Replay;
+use crate::error::{CalledAt, Error, Result};
+use crate::transfer;
+use resident_core::Access;
+
+impl Replay<'_> {
+    /// Queues replays, `count` at a time, until the array that the chain names is 0, or there were
+    /// `most`. Returns their number.
+    pub(super) fn repeat_while(&self, most: u64) -> Result<u64> {
+        let mut ran = 0;
+        while ran < most {
+            let count = self.count.min(most - ran);
+            if count == 0 {
+                return Err(self.no_condition("looks at the array every 0 replays"));
+            }
+            let goes_on = Replay { count, ..*self }.queue_and_look()?;
+            ran += count;
+            if !goes_on {
+                break;
+            }
+        }
+        Ok(ran)
+    }
+
+    /// Queues replays, and reads the array that says whether there are to be more.
+    fn queue_and_look(&self) -> Result<bool> {
+        let Some(parameter) = self.core.condition else {
+            return Err(self.no_condition("names no array that says whether to go on"));
+        };
+        let mut instance = self.take_instance()?;
+        let outcome = self.queue_if_any(&mut instance).and_then(|()| {
+            let parts = instance.parts(self.bound);
+            match &parts.arrays[parameter] {
+                Some(array) => self.is_set(array),
+                None => Ok(false),
+            }
+        });
+        self.instances.keep(instance);
+        outcome
+    }
+
+    /// Whether the only element of an array is not 0.
+    fn is_set(&self, array: &BoundArray<'_>) -> Result<bool> {
+        if array.len != 1 {
+            let described = BoundArgument::Array(*array).describe();
+            return Err(self.no_condition(&format!("looks at {described}")));
+        }
+        let (stored, title) = (array.stored(), &self.core.title);
+        let (mut value, offset) = ([0; 4], array.view.offset);
+        if !transfer::read_newest(array.storage, offset, &mut value, self.site) {
+            let selection = stored.selection();
+            let request = stored.request(&selection, Access::Read, title, self.site);
+            let read = transfer::read_element(&request)?;
+            let read = read.as_deref().and_then(|bytes| <[u8; 4]>::try_from(bytes).ok());
+            value = read.unwrap_or_default();
+        }
+        Ok(u32::from_ne_bytes(value) != 0)
+    }
+
+    #[cold]
+    fn no_condition(&self, seen: &str) -> Error {
+        Error::Shape {
+            call: CalledAt::from(self.site),
+            operation: format!("repeat_while_on of {}", self.core.title),
+            expected: String::from(
+                "an array of one element, named by `repeat_while` of the recorder",
+            ),
+            seen: String::from(seen),
+            instead: "name the array when the chain is recorded, or use `repeat_on`".into(),
+        }
+    }
+}
