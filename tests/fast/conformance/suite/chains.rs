@@ -34,9 +34,18 @@ pub(crate) fn chains_compute_what_their_steps_compute(lab: &Lab) -> Result<()> {
             mixed.launch_on(&streams[round % 2], arguments)?;
         }
         assert_eq!(*b.host()?, counting(len).mapv(|x| 2 * x + 2 * k + 5));
-        assert_eq!(bytes(a.traffic())[0], 4 * len as u64, "uploaded once");
-        assert_eq!(bytes(b.traffic())[0], 0, "it is overwritten");
     }
+    Ok(())
+}
+
+pub(crate) fn replays_upload_once_what_they_read(lab: &Lab) -> Result<()> {
+    let (mixed, [stream, _]) = (mixed(lab)?, lab.two_streams()?);
+    let (a, mut b) = (numbers(LEN), Numbers::uninit(LEN));
+    for k in 0..3 {
+        mixed.launch_on(&stream, (k, LEN as u64, &a, &mut b, Temp::like(&a)))?;
+    }
+    assert_eq!(bytes(a.traffic())[0], 4 * LEN as u64, "uploaded once");
+    assert_eq!(bytes(b.traffic())[0], 0, "it is overwritten");
     Ok(())
 }
 

@@ -85,6 +85,7 @@ macro_rules! conformance {
             chains {
                 chains_compute_what_their_steps_compute,
                 chains_come_before_and_after_work_of_other_streams,
+                replays_upload_once_what_they_read,
                 chains_repeat,
                 chains_take_parts_of_any_layout,
                 chains_are_refused_before_anything_moves,

@@ -9,6 +9,7 @@ const OF_TWO_MEMORIES: &[&str] = &[
     "early::",
     "fields::",
     "parts::",
+    "chains::replays_upload_once_what_they_read",
     "copies::a_download_on_a_stream_of_its_own_keeps_order",
     "copies::a_download_on_a_stream_of_its_own_overtakes_a_kernel",
     "copies::a_large_array_in_column_order",
