@@ -49,7 +49,7 @@ impl Solver {
         let step = record(&self.kernels)?;
         let (vector, number) = (Temp::shape(SIDE * SIDE), Temp::shape(1));
         self.iterate_by(|solver| {
-            let Solver { stream, matrix, solution, residual, direction, squares, .. } = solver;
+            let Self { stream, matrix, solution, residual, direction, squares, .. } = solver;
             let arguments = (
                 &matrix.values,
                 &matrix.columns,

@@ -35,8 +35,10 @@ fn part_mut(table: &mut Table, [top, bottom, left, right]: Part) -> SmartViewMut
     table.slice_mut(s![top..bottom, left..right])
 }
 
+type AddSum = Kernel<(u32, In<u32, Ix2>, InOut<u32, Ix2>)>;
+
 /// Adds the sum of what is read to all that is written. Fails if that is asked for.
-fn add_sum() -> Kernel<(u32, In<u32, Ix2>, InOut<u32, Ix2>)> {
+fn add_sum() -> AddSum {
     Kernel::<(u32, In<u32, Ix2>, InOut<u32, Ix2>)>::new("add_sum").host(|_, (fails, x, mut y)| {
         assert!(fails == 0, "it is broken");
         let sum = x.iter().fold(1_u32, |sum, x| sum.wrapping_mul(31).wrapping_add(*x));
@@ -216,8 +218,11 @@ fn memory_of_a_known_part_is_not_evicted_for_another_argument() -> Result<()> {
     Ok(())
 }
 
+/// A name and a device.
+type NamedDevice = (&'static str, fn() -> Emulation);
+
 /// Devices with room for all arrays, for few, and with pages.
-const DEVICES: [(&str, fn() -> Emulation); 4] = [
+const DEVICES: [NamedDevice; 4] = [
     ("large", Emulation::new),
     ("small", || Emulation::new().memory((2 * ROWS * COLUMNS * 4) as u64)),
     ("pages", || Emulation::new().page_bytes(16)),

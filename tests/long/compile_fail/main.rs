@@ -75,13 +75,12 @@ macro_rules! cases {
 cases! {
     a_body_for_each_element_that_counts a_body_for_each_element_without_outputs
     a_budget_for_a_task a_budget_for_nothing a_chain_that_writes_an_input
-    a_chain_with_another_intent a_symbol_of_another_recording a_derived_enum
-    a_derived_generic_record
+    a_chain_with_another_intent a_derived_enum a_derived_generic_record
     a_derived_record_with_a_bool a_derived_record_with_a_bound a_derived_record_with_padding
     a_derived_record_with_padding_behind a_derived_record_without_repr a_field_of_a_packed_record
     a_field_of_another_record a_field_of_another_type a_field_that_is_not_there
     a_field_whose_size_does_not_divide_the_record a_mapped_array_leaving_its_loan
-    an_entered_device_sent_to_another_thread an_item_beyond_a_field
+    a_symbol_of_another_recording an_entered_device_sent_to_another_thread an_item_beyond_a_field
     another_array_in_a_pinned_arrays_place device_view_outliving_its_array
     guard_outliving_its_array overlapping_device_views pending_copy_used_early record_with_padding
     two_elements_in_one_operator two_fields_that_overlap

@@ -389,7 +389,7 @@ fn what_is_known_of_a_region_changes_nothing_however_old_it_is() {
         let mark = if access.writes() { mark } else { Mark::lossless(stream, mark.end) };
         known_uses.record_known(&SHAPE, &region, of_known, access, mark);
         uses.record(&SHAPE, Some(&region), access, mark);
-        if drawn % 50 == 0 {
+        if drawn.is_multiple_of(50) {
             let is_done = |mark: Mark| mark.end < UseEnd::at(Position(step - step.min(20)));
             known_uses.retire_all(is_done);
             uses.retire_all(is_done);
