@@ -354,11 +354,11 @@ struct Prepared<'r, 'a> {
 #[inline(always)]
 fn acquire<'a>(launch: &'a Launch<'_>, stream: &Stream, prepared: Prepared<'_, 'a>) -> Result<()> {
     let Prepared { words, packed_arrays, launched, depends } = prepared;
-    let epoch = failure::epoch();
+    let (acquiring, epoch) = (launch.acquiring(), failure::epoch());
     let is_device_code = matches!(launch.code, KernelCode::Loaded(_));
     for bound in launch.bound {
         if let BoundArgument::Array(array) = bound {
-            let address = launch.acquiring().acquire(array, stream, epoch, launched, depends)?;
+            let address = acquiring.acquire(array, stream, epoch, launched, depends)?;
             if is_device_code && array.is_flat() {
                 words.push(address.0.wrapping_add(array.origin_bytes()));
                 if array.form == ArrayForm::Slice {

@@ -220,7 +220,6 @@ impl<'a> LaunchedArrays<'a> {
         let (number, id) = (stream.device_ref().number_of_use(), stream.id());
         for (index, array) in self.list.iter_mut().enumerate() {
             let position = position_of(index);
-            let end = PartUseEnd { stream, position, number };
             let state = match array.mark_summarised(id, position, number) {
                 Ok(true) => continue,
                 Ok(false) => {
@@ -230,6 +229,7 @@ impl<'a> LaunchedArrays<'a> {
                 }
                 Err(state) => state,
             };
+            let end = PartUseEnd { stream, position, number };
             let part = if array.is_whole {
                 None
             } else {
