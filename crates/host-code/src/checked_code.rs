@@ -5,7 +5,6 @@
 use std::ffi::OsString;
 
 use super::compiler::{Compiler, LINKING};
-use super::gpu_values::implicit::WARNING;
 use super::kept_code;
 use super::sanitizer::gaps::with_gaps;
 use super::sanitizer::section_of_warnings;
@@ -71,17 +70,16 @@ impl Compiler {
         [&OPTIONS, more].concat()
     }
 
-    /// Compiles checked code. `refused` makes an error of the compiler's log of the source. Returns
-    /// the log.
+    /// Compiles checked code. `refused` makes an error of the compiler's log of the source.
     pub(super) fn run_checked(
         &self,
         source: &TemporaryFile,
         output: &TemporaryFile,
         options: &[OsString],
         refused: impl Fn(String) -> String,
-    ) -> Result<String, String> {
+    ) -> Result<(), String> {
         let assembly = TemporaryFile::new("s")?;
-        let checked = [&["-S", WARNING], &*self.checked_options()].concat();
+        let checked = [&["-S"], &*self.checked_options()].concat();
         let log = self.run(source, &assembly, options, &checked);
         let log = log.map_err(|fault| fault.text(&refused))?;
         let text = std::fs::read(&assembly.path);
@@ -94,8 +92,9 @@ impl Compiler {
         let objects: Vec<OsString> =
             [Some(&hooks), atomics.as_ref()].into_iter().flatten().map(path).collect();
         // A step of its own, so that the compiler does not add its own sanitizer.
-        self.run(&assembly, output, &objects, &LINKING).map_err(|fault| fault.text(refused))?;
-        Ok(log)
+        self.run(&assembly, output, &objects, &LINKING)
+            .map(drop)
+            .map_err(|fault| fault.text(refused))
     }
 
     /// A file with the functions that checked code calls, from memory or from disk, or compiled

@@ -83,7 +83,7 @@ impl Compiler {
         let expanded = expanded.and_then(|text| Expanded::of(text, translation.file()));
         let image = match expanded {
             Some(expanded) => self.compile_expanded(&job, &expanded, &text)?,
-            None => self.compile_text(&job, &text)?.0,
+            None => self.compile_text(&job, &text, implicit::WARNING)?,
         };
         if object::File::parse(&*image).is_err() {
             return Err(self.no_code());
@@ -134,7 +134,7 @@ impl Compiler {
             Ok(image) => return Ok(image),
             Err(log) => log,
         };
-        let (image, _) = self.compile_text(job, given)?;
+        let image = self.compile_text(job, given, implicit::WARNING)?;
         let in_part = expanded.without_errors(&changed, &source, &log);
         let compiled = self.compile_source(job, expanded, &in_part);
         Ok(compiled.or_else(|_| self.compile_source(job, expanded, &source)).unwrap_or(image))
@@ -148,40 +148,52 @@ impl Compiler {
         expanded: &Expanded<'_>,
         source: &str,
     ) -> Result<Vec<u8>, String> {
-        let text = |source: &str| [&*job.before, &expanded.with(source)].concat();
-        let (image, log) = self.compile_text(job, &text(source))?;
-        if !implicit::is_warned(&log) {
-            return Ok(image);
+        let compile = |source: &str, conversions| {
+            let text = [&*job.before, &expanded.with(source)].concat();
+            self.compile_text(job, &text, conversions)
+        };
+        let compiled = compile(source, implicit::REFUSED);
+        if !compiled.as_ref().is_err_and(|log| implicit::is_refused(log)) {
+            return compiled;
         }
         let changed = self.with_conversions(job, expanded, source)?;
-        let compiled = changed.and_then(|changed| self.compile_text(job, &text(&changed)).ok());
-        Ok(compiled.map_or(image, |(image, _)| image))
+        let compiled = changed.and_then(|changed| compile(&changed, implicit::WARNING).ok());
+        compiled.map_or_else(|| compile(source, implicit::WARNING), Ok)
     }
 
-    /// Makes code of a text. Returns it with the compiler's log.
-    fn compile_text(&self, job: &Job<'_>, text: &str) -> Result<(Vec<u8>, String), String> {
+    /// Makes code of a text. Implicit conversions of floats are warnings or errors.
+    fn compile_text(
+        &self,
+        job: &Job<'_>,
+        text: &str,
+        conversions: &str,
+    ) -> Result<Vec<u8>, String> {
         job.source.fill(text.as_bytes())?;
-        let log = self.compile_file(job)?;
-        Ok((std::fs::read(&job.output.path).map_err(not_used)?, log))
+        self.compile_file(job, conversions)?;
+        std::fs::read(&job.output.path).map_err(not_used)
     }
 
-    /// Makes code of a file. Returns the compiler's log.
-    fn compile_file(&self, job: &Job<'_>) -> Result<String, String> {
+    /// Makes code of a file.
+    fn compile_file(&self, job: &Job<'_>, conversions: &str) -> Result<(), String> {
         let Job { translation, options, source, output, .. } = job;
-        let refused = |log: String| self.refusal(&implicit::without_warnings(&log), translation);
-        if translation.is_checked() {
-            return self.run_checked(source, output, options, refused);
-        }
-        let more = [&[implicit::WARNING], &LINKING[..]].concat();
-        let run = |more: &[&str]| {
-            self.run(source, output, options, more).map_err(|fault| fault.text(refused))
+        let refused = |log: String| match conversions {
+            implicit::REFUSED if implicit::is_refused(&log) => log,
+            _ => self.refusal(&implicit::without_warnings(&log), translation),
         };
-        let log = run(&more)?;
+        let options = [options, &[conversions.into()][..]].concat();
+        if translation.is_checked() {
+            return self.run_checked(source, output, &options, refused);
+        }
+        let run = |more: &[&str]| {
+            let ran = self.run(source, output, &options, &[&LINKING[..], more].concat());
+            ran.map(drop).map_err(|fault| fault.text(refused))
+        };
+        run(&[])?;
         let is_alternating = || std::fs::read(&output.path).is_ok_and(|image| alternates(&image));
         if self.is_gcc() && !translation.contracts() && is_alternating() {
-            run(&[&more[..], &[WITHOUT_VECTORS]].concat())?;
+            run(&[WITHOUT_VECTORS])?;
         }
-        Ok(log)
+        Ok(())
     }
 
     /// The source whose floats become integers as on a GPU where only the compiler sees it. `None`

@@ -47,12 +47,8 @@
 #define __constant__ __attribute__((used))
 #define __managed__
 #define __grid_constant__
-#ifdef RESIDENT_SANITIZE
-// What is stored there and read by nobody is checked too.
+// What is only stored there is checked too, and counts for the limit of shared memory.
 #define __shared__ __attribute__((used)) static thread_local
-#else
-#define __shared__ static thread_local
-#endif
 #define __forceinline__ inline __attribute__((always_inline))
 #ifndef __noinline__
 #define __noinline__ __attribute__((noinline))

@@ -177,18 +177,34 @@ fn static_and_dynamic_shared_memory_share_a_limit() -> Result<()> {
 #[cfg(target_os = "linux")]
 fn more_static_shared_memory_than_gpus_have_is_refused() {
     of::<(InOut<i32>,)>("big").prepare(&Device::cpu()).expect("it is as large as allowed");
-    let source = "extern \"C\" __global__ void big(int *x) {
-        __shared__ unsigned char tile[(48 << 10) + 1];
-        tile[threadIdx.x] = x[0];
-        __syncthreads();
-        x[0] = tile[blockDim.x - 1 - threadIdx.x];
-    }";
-    // SAFETY: it does not run.
-    let big = unsafe { Kernel::<(InOut<i32>,)>::new("big").cuda(source) };
-    let refused = big.prepare(&Device::cpu());
-    let Err(Error::Compile { kernel, log, .. }) = &refused else { panic!("{refused:?}") };
-    assert_eq!(kernel, "\"big\"");
-    let words =
-        ["`big` has 49153 bytes of static shared", "49152 (48 KiB)", "`Grid::shared_bytes`"];
-    words.iter().for_each(|words| assert!(log.contains(words), "{log}"));
+    for (declaration, body) in [
+        (
+            "__shared__ unsigned char tile[(48 << 10) + 1];",
+            "tile[t] = x[0]; __syncthreads(); x[0] = tile[blockDim.x - 1 - t];",
+        ),
+        // The compiler needs no memory for these.
+        ("__shared__ char tile[(48 << 10) + 1];", "tile[t] = x[t]; x[t] = tile[t];"),
+        ("__shared__ char tile[(48 << 10) + 1];", "tile[t] = x[t];"),
+        ("__shared__ char a[24 << 10], b[(24 << 10) + 1];", "a[t] = b[t] = x[t]; x[t] = a[t];"),
+    ] {
+        let source = format!(
+            "extern \"C\" __global__ void big(int *x) {{
+                int t = threadIdx.x;
+                {declaration}
+                {body}
+            }}"
+        );
+        // SAFETY: it does not run.
+        let big = unsafe { Kernel::<(InOut<i32>,)>::new("big").cuda(&*source) };
+        for device in [Device::cpu(), Device::emulated(Emulation::new().sanitize(true))] {
+            let refused = big.prepare(&device);
+            let Err(Error::Compile { kernel, log, .. }) = &refused else {
+                panic!("{source}: {refused:?}")
+            };
+            assert_eq!(kernel, "\"big\"");
+            let words =
+                ["`big` has 49153 bytes of static", "49152 (48 KiB)", "`Grid::shared_bytes`"];
+            words.iter().for_each(|words| assert!(log.contains(words), "{log}"));
+        }
+    }
 }

@@ -4,12 +4,16 @@
 use std::ops::Range;
 
 use super::edit::{Edit, applied};
-use crate::refusals::preprocessed::is_own;
 use resident_code::words::code_only;
 
 /// The warning, and what shows it in a log.
 pub(in super::super) const WARNING: &str = "-Wfloat-conversion";
 const TAG: &str = "[-Wfloat-conversion]";
+
+/// The option with which the first one ends a compiler before it makes code, and what shows it in
+/// logs of GCC and Clang.
+pub(in super::super) const REFUSED: &str = "-Werror=float-conversion";
+const TAGS_OF_REFUSED: [&str; 2] = ["[-Werror=float-conversion]", "[-Werror,-Wfloat-conversion]"];
 
 /// The options with which GCC and Clang list where the operands are, and make no code.
 pub(in super::super) const OPTIONS_OF_GCC: [&str; 3] =
@@ -20,10 +24,9 @@ pub(in super::super) const OPTIONS_OF_CLANG: [&str; 2] =
 /// What stands around an operand. The value converts itself to what is wanted.
 const BEFORE: &str = "::resident::gpu::number(";
 
-/// Whether a log has such a warning of a file that is not the library's.
-pub(in super::super) fn is_warned(log: &str) -> bool {
-    let is_of_source = |line: &str| !line.split(':').next().is_some_and(is_own);
-    log.lines().any(|line| line.contains(TAG) && is_of_source(line))
+/// Whether a log shows that the compiler refused such a conversion.
+pub(in super::super) fn is_refused(log: &str) -> bool {
+    TAGS_OF_REFUSED.iter().any(|tag| log.contains(tag))
 }
 
 /// A log without these warnings, and without the lines that show them.
@@ -177,7 +180,7 @@ fn goes_on(behind: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{BEFORE, is_warned, operands, with_operands, without_warnings};
+    use super::{BEFORE, is_refused, operands, with_operands, without_warnings};
 
     const TEXT: &str = "int a = f;\nint b = f * 2.0f + g(f);\ns.v *= 0.5f;\ni = p[3];\n";
 
@@ -225,8 +228,10 @@ mod tests {
         let warning =
             "k.cu:1:9: warning: conversion [-Wfloat-conversion]\n    int a = f;\n       ^\n";
         let error = "k.cu:2:1: error: no\n    x\n    ^\n";
-        let of_library = warning.replace("k.cu", "/tmp/resident-headers-1/cuda_fp16.h");
-        assert!(is_warned(warning) && !is_warned(&of_library) && !is_warned(error));
+        for tag in ["[-Werror=float-conversion]", "[-Werror,-Wfloat-conversion]"] {
+            assert!(is_refused(&warning.replace("[-Wfloat-conversion]", tag)), "{tag}");
+        }
+        assert!(!is_refused(warning) && !is_refused(error));
         assert_eq!(without_warnings(&[warning, error, warning].concat()), error);
     }
 }
