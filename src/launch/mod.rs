@@ -1,5 +1,5 @@
-//! Parameters that few kernels have: slices as kernels in Rust get them. And what a launch takes as
-//! its grid.
+//! Parameters that few kernels have: slices as kernels in Rust get them; what a launch takes as its
+//! grid; and what chains are recorded with.
 
 // Kernels: their signatures and bodies, and how a launch acquires its arguments, submits the work,
 // and marks the arguments as used.
@@ -28,8 +28,8 @@ pub use arguments::IntoGrid;
 pub(crate) use arguments::bound::{BoundArgument, Rearranged};
 pub(crate) use arity::for_each_arity;
 pub use chain::{
-    ChainArguments, ChainGrid, ChainParameter, ChainSignature, FixedGrid, Intent, Recorder,
-    StepArgument, StepArguments, Symbol,
+    ChainArguments, ChainGrid, ChainParameter, ChainSignature, Intent, Recorder, StepArgument,
+    StepArguments, Symbol,
 };
 pub use slice::Slice;
 pub(crate) use submit::expect_written;

@@ -122,6 +122,34 @@ impl<'a> Acquiring<'a> {
         }
         launched.acquire(array.stored(), selection, stream, array.access, depends, call)
     }
+
+    /// Called if acquiring the arrays failed with an error, and none of them is pinned. If there
+    /// was too little memory because the call keeps whole copies of which it uses parts, gives
+    /// memory to its arrays that have none: such copies give way, and their parts get memory by
+    /// pages when the arrays are acquired again. Otherwise returns the error.
+    #[cold]
+    pub(super) fn make_room(&self, stream: &Stream, error: Error) -> Result<()> {
+        let coherent = || self.bound_arrays().filter(|array| array.home.is_none());
+        let selections: SmallVec<[Selection; 4]> = coherent().map(BoundArray::selection).collect();
+        let requests = || {
+            let arrays = coherent().zip(&selections);
+            arrays.map(|(array, selection)| self.request(array, selection, Cause::Launch))
+        };
+        let keeps_too_much = |request: Request<'_>| request.keeps_too_much(stream.device_ref());
+        if !matches!(error, Error::OutOfMemory { .. }) || !requests().any(keeps_too_much) {
+            return Err(error);
+        }
+        requests().try_for_each(|request| transfer::allocate(&request, stream))
+    }
+
+    fn request<'s>(
+        &'s self,
+        array: &BoundArray<'s>,
+        selection: &'s Selection,
+        cause: Cause,
+    ) -> Request<'s> {
+        Request::new(array.storage, selection, array.access, cause, self.title, self.site)
+    }
 }
 
 impl<'a> Launch<'a> {
@@ -132,15 +160,6 @@ impl<'a> Launch<'a> {
 
     fn bound_arrays(&self) -> impl Iterator<Item = &'a BoundArray<'a>> {
         self.acquiring().bound_arrays()
-    }
-
-    fn request<'s>(
-        &'s self,
-        array: &BoundArray<'s>,
-        selection: &'s Selection,
-        cause: Cause,
-    ) -> Request<'s> {
-        Request::new(array.storage, selection, array.access, cause, self.title, self.site)
     }
 
     /// Whether the calling thread may run the body at once.
@@ -208,24 +227,25 @@ impl<'a> Launch<'a> {
         if self.grid.is_empty_cover() {
             return Ok(());
         }
+        let acquiring = self.acquiring();
         if let Some((array, home)) =
             self.bound_arrays().find_map(|array| Some((array, array.home?)))
         {
-            return Err(self.acquiring().wrong_device(array, home, String::from("the host")));
+            return Err(acquiring.wrong_device(array, home, String::from("the host")));
         }
-        self.bound_arrays().try_for_each(|array| self.acquiring().check_numbers(array))?;
+        self.bound_arrays().try_for_each(|array| acquiring.check_numbers(array))?;
         let selections: SmallVec<[Selection; 4]> =
             self.bound_arrays().map(BoundArray::selection).collect();
         let arrays = || self.bound_arrays().zip(&selections);
         let acquired = arrays()
             .map(|(array, selection)| {
-                transfer::acquire_host_to_write(&self.request(array, selection, Cause::Host))
+                transfer::acquire_host_to_write(&acquiring.request(array, selection, Cause::Host))
             })
             .collect::<Result<SmallVec<[Acquired<'_>; 4]>>>()?;
         let written = arrays().filter(|(array, _)| array.access.writes());
         let _writes: SmallVec<[HostWrite; 4]> = written
             .map(|(array, selection)| {
-                transfer::mark_host_written(&self.request(array, selection, Cause::Launch))
+                transfer::mark_host_written(&acquiring.request(array, selection, Cause::Launch))
             })
             .collect();
         drop(acquired);
@@ -373,9 +393,7 @@ fn acquire<'a>(launch: &'a Launch<'_>, stream: &Stream, prepared: Prepared<'_, '
     Ok(())
 }
 
-/// Acquires the arrays again if there was too little memory because the launch itself kept whole
-/// copies of which it uses parts. First gives memory to its arrays that have none, while none of
-/// them is pinned: such copies give way, and their parts then get memory by pages.
+/// Acquires the arrays again if there is room for them now.
 #[cold]
 #[inline(never)]
 fn acquire_again<'a>(
@@ -385,17 +403,7 @@ fn acquire_again<'a>(
     error: Error,
 ) -> Result<()> {
     *prepared.launched = LaunchedArrays::default();
-    let coherent = || launch.bound_arrays().filter(|array| array.home.is_none());
-    let selections: SmallVec<[Selection; 4]> = coherent().map(BoundArray::selection).collect();
-    let requests = || {
-        let arrays = coherent().zip(&selections);
-        arrays.map(|(array, selection)| launch.request(array, selection, Cause::Launch))
-    };
-    let keeps_too_much = |request: Request<'_>| request.keeps_too_much(stream.device_ref());
-    if !matches!(error, Error::OutOfMemory { .. }) || !requests().any(keeps_too_much) {
-        return Err(error);
-    }
-    requests().try_for_each(|request| transfer::allocate(&request, stream))?;
+    launch.acquiring().make_room(stream, error)?;
     prepared.words.clear();
     prepared.packed_arrays.clear();
     prepared.depends.clear();

@@ -13,7 +13,9 @@ use super::{
 /// Runs a chain as one operation for each step of each replay, on a stream that cannot do better,
 /// and whose [`RawStream::reserve_position`] returns a new position each time.
 ///
-/// Each step depends on the one before, and so inherits its failure.
+/// Each step depends on the one before, and so inherits its failure. The positions of the steps are
+/// others, behind all of them: an array may be marked at that of a step before the last that reads
+/// it, and other threads may see the stream complete one step before the next is queued.
 pub fn run_step_by_step(
     stream: &dyn RawStream,
     call: &ChainCall<'_>,
@@ -34,8 +36,8 @@ pub fn run_step_by_step(
             depends.extend(positions.last().map(|position| (stream.id(), *position)));
         }
     }
-    match positions.last() {
-        Some(last) if are_consecutive(&positions) => Ok(*last),
+    match positions.as_slice() {
+        [only] => Ok(*only),
         _ => Ok(repeat_outcomes(stream, call, &positions, None)),
     }
 }
@@ -71,9 +73,8 @@ fn run_step(
     }
 }
 
-/// Takes consecutive positions that fail as the steps do, and returns the last. Called if other
-/// work came between the steps, or if one was refused with an error after those before it had been
-/// queued: then it and the rest fail.
+/// Takes consecutive positions that fail as the steps do, and returns the last. If a step was
+/// refused with an error after those before it had been queued, it and the rest fail.
 fn repeat_outcomes(
     stream: &dyn RawStream,
     call: &ChainCall<'_>,

@@ -31,7 +31,7 @@ use resident_documents::quoted;
 pub use recorder::Recorder;
 pub use signature::{ChainArguments, ChainParameter, ChainSignature, Intent, Symbol};
 pub(super) use step::StepKernel;
-pub use step::{ChainGrid, FixedGrid, StepArgument, StepArguments};
+pub use step::{ChainGrid, StepArgument, StepArguments};
 pub use temp::Temp;
 
 /// A kernel whose body is launches, copies and fills: recorded once, and queued by each replay as

@@ -102,7 +102,11 @@ impl Replay<'_> {
         let InstanceParts { arrays, uses, kept, steps } = parts;
         let (stream, len) = (self.stream, steps.len() as u64);
         let mut acquired = AcquiredArrays::default();
-        acquired.acquire(acquiring, uses, self.core, stream)?;
+        if let Err(error) = acquired.acquire(acquiring, uses, self.core, stream) {
+            acquired = AcquiredArrays::default();
+            acquiring.make_room(stream, error)?;
+            acquired.acquire(acquiring, uses, self.core, stream)?;
+        }
         let AcquiredArrays { addresses, depends, .. } = &acquired;
         let steps = steps.with_addresses(addresses, &arrays);
         let (count, site) = (self.count, self.site);

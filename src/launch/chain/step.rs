@@ -102,7 +102,7 @@ impl StepGrid {
 
 /// What a step of a chain with the signature `S` takes as its grid: what a launch takes, or a
 /// closure over the arguments of the replay, which shows the `shape()` and `len()` of arrays and
-/// the values of scalars. `M` says which.
+/// the values of scalars. `M` says which, so that both can be arguments.
 ///
 /// rustc does not infer the types of the closure's parameters: write [`Described`] for each array,
 /// as in `|(_, a, _): (_, Described, Described)| Grid::cover(a.len())`.
@@ -118,12 +118,8 @@ pub trait ChainGrid<S: ChainSignature, M> {
     fn step_grid(self) -> StepGrid;
 }
 
-/// Marks a [`ChainGrid`] that is the same for all replays.
-#[derive(Clone, Copy, Debug)]
-pub enum FixedGrid {}
-
 #[diagnostic::do_not_recommend]
-impl<S: ChainSignature, G: IntoGrid> ChainGrid<S, FixedGrid> for G {
+impl<S: ChainSignature, G: IntoGrid> ChainGrid<S, ()> for G {
     fn step_grid(self) -> StepGrid {
         StepGrid::Fixed(self.into_grid())
     }

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use resident::Chain;
 use resident::ndarray::ArrayViewMut2;
 use support::prelude::*;
 
@@ -372,7 +373,12 @@ enum Limited {
 #[test]
 fn parts_of_arrays_that_were_used_as_wholes_fit_together() -> Result<()> {
     let room = (80 * PAGE) as u64;
-    for limited in [Limited::Emulated, Limited::First, Limited::Later] {
+    let add_parts = add();
+    let chain = Chain::<(In<u32, Ix2>, InOut<u32, Ix2>)>::record("add", |r, (x, y)| {
+        r.launch(&add_parts, 1, (x.read(), y.read_write()))
+    })?;
+    let limits = [Limited::Emulated, Limited::First, Limited::Later];
+    for (limited, by_chain) in limits.into_iter().flat_map(|it| [(it, false), (it, true)]) {
         for (emulation, swaps) in emulations().into_iter().zip([false, true, true, false]) {
             let emulation = match limited {
                 Limited::Emulated => emulation.memory(room),
@@ -391,8 +397,11 @@ fn parts_of_arrays_that_were_used_as_wholes_fit_together() -> Result<()> {
             limit(Limited::Later)?;
             let (from, to) = if swaps { (&one, &mut other) } else { (&other, &mut one) };
             let (from, mut to) = (from.slice(s![..32, ..]), to.slice_mut(s![32.., ..]));
-            add().launch_on(&stream, Grid::cover(1), (&from, &mut to))?;
-            assert!(device.memory().in_use <= room, "{limited:?}");
+            match by_chain {
+                true => chain.launch_on(&stream, (&from, &mut to))?,
+                false => add_parts.launch_on(&stream, Grid::cover(1), (&from, &mut to))?,
+            }
+            assert!(device.memory().in_use <= room, "{limited:?} {by_chain}");
             let mut expected = [values(0) + 1, values(1) + 1];
             let [first, second] = &mut expected;
             let (from, to) = if swaps { (first, second) } else { (second, first) };

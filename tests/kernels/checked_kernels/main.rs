@@ -9,6 +9,7 @@
 //! | `judge` | launches all of a file, whose kernels are one source, and judges what is found |
 //! | `elsewhere` | launches one where another checker looks for its defect |
 //! | `reports`, `left_out` | what findings say and do; what one launch leaves out for another |
+//! | `chains` | what is found in steps of chains |
 //! | the others | the texts, by what is wrong |
 
 support::record_launches!();
@@ -16,6 +17,7 @@ support::record_launches!();
 mod barriers;
 mod blocks;
 mod bounds;
+mod chains;
 mod contents;
 mod correct;
 mod elsewhere;

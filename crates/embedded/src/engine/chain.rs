@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use super::description::{Description, WORK_COST};
 use super::device_core::DeviceCore;
-use super::execute::{self, Fault, LocatedArguments};
+use super::execute::{self, Fault, Located, LocatedArguments};
 use crate::race_check::MemoryAccess;
 use resident_backend::call_site::CallSite;
 use resident_backend::{
@@ -112,26 +112,38 @@ impl ChainRun {
     }
 
     fn run_steps(&self, device: &DeviceCore, fault: Option<u64>) -> Result<(), FailedStep> {
-        let chain = &self.description();
-        chain.check_runnable(None).map_err(|record| FailedStep { replay: 0, index: 0, record })?;
+        let failed = |replay, index, record| FailedStep { replay, index, record };
+        self.description().check_runnable(None).map_err(|record| failed(0, 0, record))?;
         let faulty = fault.map(|call| (call, (call % self.len()) as usize));
-        let mut located = Located::new();
+        let mut located = LocatedSteps::new(device, &self.chain.steps);
         for replay in 0..self.count {
             for (index, step) in self.chain.steps.iter().enumerate() {
                 let injected = faulty.filter(|(_, at)| replay == 0 && *at == index);
                 let outcome = match injected {
                     Some((call, _)) => Err(Fault::injected(call)),
-                    None if replay == 0 => run_step(device, &step.work, &mut located),
-                    None => run_step_again(device, &step.work, &located[index]),
+                    None => self.run_step(device, index, &mut located),
                 };
-                outcome.map_err(|fault| FailedStep {
-                    replay,
-                    index,
-                    record: self.failure(step, fault),
-                })?;
+                outcome.map_err(|fault| failed(replay, index, self.failure(step, fault)))?;
             }
         }
         Ok(())
+    }
+
+    fn run_step(
+        &self,
+        device: &DeviceCore,
+        index: usize,
+        located: &mut LocatedSteps,
+    ) -> Result<(), Fault> {
+        let LaunchWork { code, grid, arguments, .. } = match &self.chain.steps[index].work {
+            Work::Launch(launch) => launch,
+            Work::Copy(copy) => return execute::copy(device, device, copy),
+            Work::Fill(fill) => return execute::fill(device, fill),
+        };
+        let memory = located.of_step(index)?;
+        execute::expect_written(device, code, arguments)?;
+        let (words, arrays) = (&arguments.words, &arguments.arrays);
+        execute::launch_located(device, code, *grid, words, arrays, memory)
     }
 
     #[cold]
@@ -152,39 +164,40 @@ impl ChainRun {
     }
 }
 
-/// The memory of the arguments of each step that is a launch, which all replays use.
-type Located = SmallVec<[Option<LocatedArguments>; 8]>;
-
-/// Runs a step, and adds the memory of its arguments.
-fn run_step(device: &DeviceCore, work: &Work, located: &mut Located) -> Result<(), Fault> {
-    let arguments = match work {
-        Work::Launch(LaunchWork { arguments, .. }) => {
-            Some(execute::locate_arguments(device, &arguments.words, &arguments.arrays)?)
-        }
-        Work::Copy(_) | Work::Fill(_) => None,
-    };
-    let outcome = run_step_again(device, work, &arguments);
-    located.push(arguments);
-    outcome
+/// The memory of the arguments of all steps that are launches, which all replays use. That memory
+/// is freed by work behind these.
+struct LocatedSteps {
+    arguments: LocatedArguments,
+    /// For each located step, the number of arrays of it and those before it.
+    ends: SmallVec<[u32; 16]>,
+    /// Why the next step is not located.
+    fault: Option<String>,
 }
 
-/// Runs a step whose arguments are located. That memory is freed by work behind this.
-fn run_step_again(
-    device: &DeviceCore,
-    work: &Work,
-    located: &Option<LocatedArguments>,
-) -> Result<(), Fault> {
-    let launch = match work {
-        Work::Launch(launch) => launch,
-        Work::Copy(copy) => return execute::copy(device, device, copy),
-        Work::Fill(fill) => return execute::fill(device, fill),
-    };
-    let LaunchWork { code, grid, arguments, .. } = launch;
-    let (words, arrays) = (&arguments.words, &arguments.arrays);
-    execute::expect_written(device, code, arguments)?;
-    match located {
-        Some(located) => execute::launch_located(device, code, *grid, words, arrays, located),
-        None => execute::launch(device, code, *grid, words, arrays),
+impl LocatedSteps {
+    fn new(device: &DeviceCore, steps: &[ChainStep]) -> Self {
+        let (arguments, ends) = (LocatedArguments::default(), SmallVec::new());
+        let mut located = Self { arguments, ends, fault: None };
+        let addresses = device.memory.lock_addresses();
+        for step in steps {
+            if let Work::Launch(LaunchWork { arguments, .. }) = &step.work
+                && let Err(fault) =
+                    located.arguments.add(&addresses, &arguments.words, &arguments.arrays)
+            {
+                located.fault = Some(fault);
+                break;
+            }
+            located.ends.push(located.arguments.len() as u32);
+        }
+        located
+    }
+
+    fn of_step(&mut self, index: usize) -> Result<Located<'_>, Fault> {
+        let start = if index == 0 { 0 } else { self.ends[index - 1] };
+        match self.ends.get(index) {
+            Some(end) => Ok(self.arguments.range(start as usize..*end as usize)),
+            None => Err(self.fault.take().unwrap_or_default().into()),
+        }
     }
 }
 

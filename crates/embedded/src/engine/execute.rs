@@ -1,6 +1,7 @@
 //! Runs one piece of work (in both modes: worker threads and seeded), on a thread that is marked as
 //! running queued work.
 
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -141,18 +142,19 @@ pub(super) fn launch(
     words: &[u64],
     arrays: &[PackedArray],
 ) -> Result<(), Fault> {
-    let located = locate_arguments(device, words, arrays)?;
-    launch_located(device, code, grid, words, arrays, &located)
+    let mut located = LocatedArguments::default();
+    located.add(&device.memory.lock_addresses(), words, arrays)?;
+    launch_located(device, code, grid, words, arrays, located.all())
 }
 
-/// As [`launch`], on arguments that [`locate_arguments`] has located.
+/// As [`launch`], on arguments that [`LocatedArguments`] has.
 pub(super) fn launch_located(
     device: &DeviceCore,
     code: &KernelCode,
     grid: Grid,
     words: &[u64],
     arrays: &[PackedArray],
-    (blocks, pointers): &LocatedArguments,
+    (blocks, pointers): Located<'_>,
 ) -> Result<(), Fault> {
     let KernelCode::Host(body) = code else {
         return Err("device code does not run on the embedded device".to_owned().into());
@@ -204,6 +206,9 @@ fn forget_left_out(
     arrays: &[PackedArray],
     blocks: &[Option<LocatedMemory>],
 ) {
+    if !device.memory.knows_left_out() {
+        return;
+    }
     if body.tracks_contents() {
         return forget_shared(device, words, arrays, blocks);
     }
@@ -302,23 +307,45 @@ fn locate(device: &DeviceCore, address: Address) -> Result<LocatedMemory, String
     device.memory.locate(address).ok_or_else(|| no_memory_at(address))
 }
 
-/// Blocks and pointers of one launch; up to eight arrays need no heap.
-pub(super) type LocatedArguments = (SmallVec<[Option<LocatedMemory>; 8]>, SmallVec<[*mut u8; 8]>);
+/// Blocks and pointers of one launch.
+pub(super) type Located<'a> = (&'a [Option<LocatedMemory>], &'a [*mut u8]);
 
-/// Locates the arrays of a launch, whose memory then stays.
-pub(super) fn locate_arguments(
-    device: &DeviceCore,
-    words: &[u64],
-    arrays: &[PackedArray],
-) -> Result<LocatedArguments, String> {
-    let addresses = device.memory.lock_addresses();
-    let (mut blocks, mut pointers) = LocatedArguments::default();
-    for array in arrays {
-        let (block, pointer) = locate_array(&addresses, array, &array.footprint(words))?;
-        blocks.push(block);
-        pointers.push(pointer);
+/// Blocks and pointers of launches, which keep the memory; up to eight arrays need no heap.
+#[derive(Default)]
+pub(super) struct LocatedArguments {
+    blocks: SmallVec<[Option<LocatedMemory>; 8]>,
+    pointers: SmallVec<[*mut u8; 8]>,
+}
+
+impl LocatedArguments {
+    /// Locates the arrays of a further launch.
+    pub(super) fn add(
+        &mut self,
+        addresses: &LockedAddresses<'_>,
+        words: &[u64],
+        arrays: &[PackedArray],
+    ) -> Result<(), String> {
+        for array in arrays {
+            let (block, pointer) = locate_array(addresses, array, &array.footprint(words))?;
+            self.blocks.push(block);
+            self.pointers.push(pointer);
+        }
+        Ok(())
     }
-    Ok((blocks, pointers))
+
+    /// The number of arrays.
+    pub(super) fn len(&self) -> usize {
+        self.pointers.len()
+    }
+
+    pub(super) fn all(&self) -> Located<'_> {
+        self.range(0..self.len())
+    }
+
+    /// Those of one launch, by the numbers of its arrays among all.
+    pub(super) fn range(&self, range: Range<usize>) -> Located<'_> {
+        (&self.blocks[range.clone()], &self.pointers[range])
+    }
 }
 
 /// Locates one array and checks its bounds. An array of 0 bytes needs no memory: the body gets an

@@ -180,6 +180,22 @@ fn without_graphs_chains_compute_as_their_steps() {
     assert_eq!(take_graph_calls(), counts([]));
 }
 
+/// Another thread may see the stream complete between two steps, so the positions of steps come
+/// after all work.
+#[test]
+fn without_graphs_positions_of_steps_are_behind_their_work() {
+    own_process!(WITHOUT_GRAPHS);
+    let gpu = Gpu::with(Settings::new());
+    let memory: Vec<Address> = matrices(3).iter().map(|values| gpu.matrix(values)).collect();
+    for (steps, work) in [(&STEPS[..], STEPS.len() as u64), (&STEPS[..1], 0)] {
+        let (before, chain) = (gpu.stream.tail().0, gpu.chain(steps));
+        let last = chain.replay(&*gpu.stream, &memory).expect("queued").0;
+        assert_eq!((last, gpu.stream.tail().0), (before + work + steps.len() as u64, last));
+    }
+    gpu.wait();
+    assert_clean();
+}
+
 #[test]
 fn an_edge_that_is_missing_is_found() {
     let gpu = in_own_process!(Gpu::with(Settings::new().seed(2)));
@@ -216,7 +232,7 @@ fn other_steps_run_one_by_one() {
     for _ in 0..2 {
         let before = gpu.stream.tail();
         let last = other.call(&*gpu.stream, &long, 1, &[]).expect("queued");
-        assert_eq!(last.0, before.0 + 4);
+        assert_eq!(last.0, before.0 + 8, "each position is behind all steps");
         gpu.wait();
     }
     let calls = take_graph_calls();

@@ -2,7 +2,7 @@
 
 use super::{Numbers, assert_no_hazards, numbers, seen, twice};
 use resident::{Chain, Temp};
-use support::bodies::{Gate, one, plus};
+use support::bodies::{Gate, modes, one, plus};
 use support::prelude::*;
 
 const LEN: usize = 1000;
@@ -95,4 +95,33 @@ fn temporaries_are_not_written_back() {
     });
     assert_eq!(report.traffic().to_host.bytes, 0, "{report}");
     assert_eq!(array.get(0), Ok(2));
+}
+
+/// A chain that is dropped, and instances that made room for others, end when their work has run.
+#[test]
+fn a_chain_is_dropped_while_its_replays_are_queued() {
+    for emulation in modes().map(|emulation| emulation()) {
+        let device = Device::emulated(emulation);
+        let (stream, gate) = (device.new_stream().unwrap(), Gate::default());
+        let wait = Kernel::<(InOut<u32>,)>::new("wait").host({
+            let gate = gate.clone();
+            move |_, (_,)| gate.pass()
+        });
+        let (mut first, mut last) = (numbers(5), numbers(LEN as u32));
+        wait.launch_on(&stream, one(), (&mut first,)).unwrap();
+        let twice = twice();
+        for len in 1..=20 {
+            let mut array = numbers(len);
+            let scratch = Temp::like(&array);
+            twice.repeat_on(&stream, 2, (1, &mut array, scratch)).unwrap();
+        }
+        let scratch = Temp::like(&last);
+        twice.repeat_on(&stream, 3, (1, &mut last, scratch)).unwrap();
+        drop(twice);
+        gate.open();
+        stream.synchronize().unwrap();
+        assert_eq!(seen(&last), (6..6 + LEN as u32).collect::<Vec<_>>());
+        assert_eq!(device.memory().in_use, 20 + BYTES);
+        assert_no_hazards(&device);
+    }
 }

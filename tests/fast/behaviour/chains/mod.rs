@@ -1,6 +1,7 @@
 //! Chains: launches, copies and fills that are recorded once and queued as one operation.
 
 mod audited;
+mod drawn;
 mod failures;
 mod memory;
 mod recording;

@@ -242,3 +242,68 @@ fn a_step_without_threads_is_left_out() {
     half.launch_on(&stream, (1, scratch, &mut b)).unwrap();
     assert_eq!(seen(&b), [4, 5, 6, 7, 8]);
 }
+
+/// One array, and parts of it that overlap, as two inputs of a chain and of a step.
+#[test]
+fn inputs_may_share_elements() {
+    let sum = Kernel::<(In<u32>, In<u32>, Out<u32>)>::new("sum").host(|_, (a, b, c)| {
+        c.iter_mut().zip(a.iter().zip(b)).for_each(|(c, (a, b))| *c = a + b);
+    });
+    type Sums = Chain<(In<u32, Ix1>, In<u32, Ix1>, Out<u32, Ix1>, Temp<u32, Ix1>)>;
+    let sums = Sums::record("sums", |r, (a, b, c, tmp)| {
+        r.launch(&sum, one(), (a.read(), b.read(), tmp.write()))?;
+        r.launch(&sum, one(), (tmp.read(), tmp.read(), c.write()))?;
+        r.launch(&sum, one(), (a.read(), b.read(), tmp.write()))
+    })
+    .unwrap();
+    for device in devices() {
+        let [stream, other] = [(); 2].map(|()| device.new_stream().unwrap());
+        let (mut a, mut c) = (numbers(9), Numbers::uninit(9));
+        for _ in 0..3 {
+            sums.launch_on(&stream, (&a, &a, &mut c, Temp::like(&a))).unwrap();
+            add().launch_on(&other, one(), (1, &mut a)).unwrap();
+        }
+        assert_eq!(seen(&c), (0..9).map(|x| 4 * (x + 2)).collect::<Vec<_>>());
+        let (x, y, mut z) = (a.slice(s![..6]), a.slice(s![3..]), Numbers::uninit(6));
+        sums.launch_on(&stream, (&x, &y, &mut z, Temp::shape(6))).unwrap();
+        assert_eq!(seen(&z), (0..6).map(|i| 2 * (i + 3 + i + 6)).collect::<Vec<_>>());
+        assert_no_hazards(&device);
+    }
+}
+
+/// The last step that reads an array comes after the last that writes it.
+#[test]
+fn arrays_change_right_after_a_replay_that_read_them_last() {
+    let (plus, slow) = (plus(), Kernel::<(In<u32>, Out<u32>)>::new("slow"));
+    let slow = slow.host(|_, (a, b)| {
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        b.copy_from_slice(a);
+    });
+    let chain = Chain::<(InOut<u32, Ix1>, Out<u32, Ix1>, Temp<u32, Ix1>)>::record(
+        "slow at last",
+        |r, (a, b, tmp)| {
+            r.launch(&plus, one(), (1, a.read(), tmp.write()))?;
+            r.copy(tmp.read(), a.write())?;
+            r.launch(&slow, one(), (a.read(), b.write()))
+        },
+    )
+    .unwrap();
+    for device in devices() {
+        let [stream, other] = [(); 2].map(|()| device.new_stream().unwrap());
+        let (mut a, mut b, mut expected) = (Numbers::zeros(64), Numbers::uninit(64), 0);
+        for round in 0..10 {
+            chain.launch_on(&stream, (&mut a, &mut b, Temp::shape(64))).unwrap();
+            let read_by_chain = expected + 1;
+            expected = read_by_chain;
+            if round % 2 == 0 {
+                expected = 100 * round;
+                a.host_mut().unwrap().fill(expected);
+            }
+            add().launch_on(&other, one(), (3, &mut a)).unwrap();
+            expected += 3;
+            assert_eq!(b.get(63), Ok(read_by_chain), "{device}");
+        }
+        assert_eq!(a.get(63), Ok(expected));
+        assert_no_hazards(&device);
+    }
+}

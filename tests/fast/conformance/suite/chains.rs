@@ -53,7 +53,7 @@ pub(crate) fn chains_come_before_and_after_work_of_other_streams(lab: &Lab) -> R
     let (mixed, [one, other]) = (mixed(lab)?, lab.two_streams()?);
     let (mut a, mut b, mut sum) = (numbers(LEN), Numbers::uninit(LEN), Numbers::zeros(LEN));
     let scratch = Temp::like(&a);
-    let mut expected = counting(LEN) * 0;
+    let mut expected = counting(LEN).mapv(|_| 0);
     for turn in 0..30 {
         lab.add(&other, 1, &mut a)?;
         mixed.launch_on(&one, (turn, LEN as u64, &a, &mut b, scratch))?;
