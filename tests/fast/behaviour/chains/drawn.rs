@@ -8,6 +8,7 @@ use support::prelude::*;
 type Table = SmartArray<u32, Ix2>;
 type Values = Array2<u32>;
 /// `k`; an input, two arrays that change, an output; two temporaries.
+type Plus = Kernel<(u32, In<u32, Ix2>, Out<u32, Ix2>)>;
 type Drawn = Chain<(
     u32,
     In<u32, Ix2>,
@@ -34,7 +35,7 @@ enum Step {
 }
 
 struct Kernels {
-    plus: Kernel<(u32, In<u32, Ix2>, Out<u32, Ix2>)>,
+    plus: Plus,
     accumulate: Kernel<(In<u32, Ix2>, InOut<u32, Ix2>)>,
 }
 
