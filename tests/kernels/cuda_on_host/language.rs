@@ -258,7 +258,7 @@ fn numbers_in_macros_have_their_value_and_type() -> Result<()> {
         .define("ALL", u64::MAX)
         .define("NEGATIVE", -3)
         .define("LOWEST", i32::MIN)
-        .define("DOUBLE", &f64::NEG_INFINITY)
+        .define("DOUBLE", f64::NEG_INFINITY)
         .define("UNSIGNED", 3_u32)
         .define("COUNT", 4_usize)
         .define("WIDE", 3_i64)
