@@ -164,6 +164,13 @@ impl Compiler {
         Self { program, version, macros, family, options: family.options(), is_missing: false }
     }
 
+    /// The compiler, if it is there: the one that was found last may be gone.
+    #[cfg(test)]
+    pub(super) fn of_this_machine() -> Option<&'static Self> {
+        let found = Self::find().ok();
+        found.filter(|compiler| compiler.output(compiler.command().arg("--version")).is_ok())
+    }
+
     /// The compiler of this process, which the cache has for later processes beside its code.
     pub(super) fn find_and_keep() -> Result<&'static Self, String> {
         static KEPT: OnceLock<()> = OnceLock::new();

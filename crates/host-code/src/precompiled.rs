@@ -275,7 +275,7 @@ mod tests {
 
     /// GCC, if it is the compiler of this machine.
     fn gcc() -> Option<&'static Compiler> {
-        Compiler::find().ok().filter(|compiler| compiler.is_gcc())
+        Compiler::of_this_machine().filter(|compiler| compiler.is_gcc())
     }
 
     fn found(job: &Job<'_>, disk: &DiskCache) -> Option<Arc<PrecompiledHeader>> {

@@ -48,12 +48,6 @@ const OF_C23: [&str; 6] = ["rsqrt", "rsqrtf", "sinpi", "sinpif", "cospi", "cospi
 /// not, and `printf` is a macro here.
 const AS_FUNCTION: &str = "FC";
 
-/// The compiler, if it is there: the one that was found last may be gone.
-fn compiler() -> Option<&'static Compiler> {
-    let found = Compiler::find().ok();
-    found.filter(|compiler| compiler.output(compiler.command().arg("--version")).is_ok())
-}
-
 fn answers() -> BTreeMap<&'static str, &'static str> {
     ANSWERS.lines().filter_map(|line| line.split_once(' ')).collect()
 }
@@ -128,7 +122,7 @@ fn wrong_lines(text: &str, checks: Checks) -> BTreeSet<usize> {
 
 #[test]
 fn a_source_has_the_names_that_nvrtc_declares() {
-    let Some(compiler) = compiler() else { return };
+    let Some(compiler) = Compiler::of_this_machine() else { return };
     let (names, answers) = (names(), answers());
     assert!(names.len() > 2000, "{}", names.len());
     for (checks, letters) in [(Checks::Off, "FCVTU"), (Checks::On, "CU")] {
@@ -166,7 +160,7 @@ fn calls(line: &'static str) -> impl Iterator<Item = (String, Option<&'static st
 
 #[test]
 fn functions_of_mathematics_have_the_types_of_nvrtc() {
-    if compiler().is_none() {
+    if Compiler::of_this_machine().is_none() {
         return;
     }
     let calls: Vec<_> = CALLS.lines().flat_map(calls).collect();
