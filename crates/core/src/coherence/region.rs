@@ -238,9 +238,14 @@ pub(super) fn elements(spans: &[Span]) -> u64 {
 /// larger.
 #[inline]
 pub(super) fn common_elements(a: &[Span], b: &[Span]) -> u64 {
-    a.iter()
-        .zip(b)
-        .fold(1, |product: u64, (own, other)| product.saturating_mul(own.common_len(other)))
+    let mut product = 1_u64;
+    for (own, other) in a.iter().zip(b) {
+        product = product.saturating_mul(own.common_len(other));
+        if product == 0 {
+            break;
+        }
+    }
+    product
 }
 
 /// If two boxes with these spans differ on only one axis, and `merge` makes one span of the two

@@ -9,6 +9,9 @@ pub(super) const FANOUT: usize = 16;
 /// The smallest number of children of a node after a split.
 const FILL_MIN: usize = 6;
 
+/// The largest number of entries in the first half of a split node.
+const FIRST_MAX: usize = FANOUT + 1 - FILL_MIN;
+
 /// The largest coordinate: 31 bits, so that a comparison is the sign of a 32-bit difference. SIMD
 /// instructions compute several such differences at once, and a node takes half the memory that
 /// 64-bit indices would need.
@@ -84,49 +87,57 @@ impl Bounds {
     }
 }
 
-/// Sorts the entries along an axis, and returns how many of them to put into the first half, so
-/// that the sum of the margins of the two halves is smallest: the sums of their extents along all
-/// axes, which unlike volumes cannot overflow. Of splits with equal sums the last is
-/// used, so that boxes inserted in order leave well-filled nodes.
-pub(super) fn best_split(entries: &mut [(u32, Bounds); FANOUT + 1], axes: usize) -> usize {
-    let mut best = (u64::MAX, 0, FILL_MIN);
+/// The children of a full node and one more, with their bounds.
+pub(super) type Entries = [(u32, Bounds); FANOUT + 1];
+
+/// Places in [`Entries`].
+type Places = [u8; FANOUT + 1];
+
+/// The places of the entries in their order along an axis, and how many of them to put into the
+/// first half, so that the sum of the margins of the two halves is smallest: the sums of their
+/// extents along all axes, which unlike volumes cannot overflow. Of splits with equal sums the last
+/// is used, so that boxes inserted in order leave well-filled nodes.
+pub(super) fn best_split(entries: &Entries, axes: usize) -> (Places, usize) {
+    let mut best = (u64::MAX, [0; FANOUT + 1], FILL_MIN);
     for axis in 0..axes {
-        sort_along(entries, axis);
-        let margins = split_margins(entries, axes);
-        for (split, margin) in
-            margins.into_iter().enumerate().skip(FILL_MIN).take(FANOUT + 2 - 2 * FILL_MIN)
-        {
+        let places = places_along(entries, axis);
+        let margins = split_margins(entries, &places, axes);
+        for (split, margin) in margins.into_iter().enumerate().take(FIRST_MAX + 1).skip(FILL_MIN) {
             if margin <= best.0 {
-                best = (margin, axis, split);
+                best = (margin, places, split);
             }
         }
     }
-    if best.1 + 1 < axes {
-        sort_along(entries, best.1);
-    }
-    best.2
+    (best.1, best.2)
 }
 
-/// Sorts by the first index on this axis, then by the last.
-fn sort_along(entries: &mut [(u32, Bounds); FANOUT + 1], axis: usize) {
-    entries.sort_unstable_by_key(|(_, bounds)| {
-        u64::from(bounds.low[axis]) << u32::BITS | u64::from(bounds.high[axis])
+/// The places of the entries, sorted by the first index on this axis, then by the last without its
+/// lowest bits: so a place fits beside both, and numbers are sorted quickly.
+fn places_along(entries: &Entries, axis: usize) -> Places {
+    let mut place = 0..;
+    let mut keys = entries.each_ref().map(|(_, bounds)| {
+        let (low, high) = (u64::from(bounds.low[axis]), u64::from(bounds.high[axis]));
+        low << 33 | high >> 3 << 5 | place.next().unwrap_or(0)
     });
+    keys.sort_unstable();
+    keys.map(|key| key as u8 & 31)
 }
 
-/// The sum of the margins of the two halves, for each number of entries in the first half.
-fn split_margins(entries: &[(u32, Bounds); FANOUT + 1], axes: usize) -> [u64; FANOUT + 1] {
+/// The sum of the margins of the two halves, for each number of entries in the first half that
+/// leaves enough for the second.
+fn split_margins(entries: &Entries, places: &Places, axes: usize) -> [u64; FANOUT + 1] {
     let mut margins = [0_u64; FANOUT + 1];
     for axis in 0..axes.min(AXES_MAX) {
         let [mut first, mut second] = [(COORDINATE_MAX, 0); 2];
-        let widened = |(low, high): (u32, u32), (_, bounds): &(u32, Bounds)| {
+        let widened = |(low, high): (u32, u32), at: usize| {
+            let (_, bounds) = &entries[usize::from(places[at])];
             (low.min(bounds.low[axis]), high.max(bounds.high[axis]))
         };
-        for split in 1..=FANOUT {
-            first = widened(first, &entries[split - 1]);
+        for split in 1..=FIRST_MAX {
+            first = widened(first, split - 1);
             margins[split] += u64::from(first.1 - first.0);
             let from = FANOUT + 1 - split;
-            second = widened(second, &entries[from]);
+            second = widened(second, from);
             margins[from] += u64::from(second.1 - second.0);
         }
     }

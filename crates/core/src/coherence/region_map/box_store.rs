@@ -249,8 +249,8 @@ impl<V: Clone + PartialEq> BoxStore<V> {
         })
     }
 
-    /// As [`any_slot`](Self::any_slot), for all boxes whose bounds overlap `near`, which contains
-    /// `region`: also for those that have no elements in `region`.
+    /// As [`any_slot`](Self::any_slot), if there is an index for all boxes whose bounds overlap
+    /// `near`, which contains `region`: also for those that have no elements in `region`.
     #[inline]
     pub(super) fn any_slot_near(
         &self,
@@ -260,9 +260,7 @@ impl<V: Clone + PartialEq> BoxStore<V> {
     ) -> (bool, u64) {
         let len = region.len();
         let (mut is_found, mut covered) = (false, 0_u64);
-        let _ = self.search(near.spans(), &mut |slot| {
-            let common = region::common_elements(region.spans(), self.spans(slot));
-            let Some(value) = self.value(slot) else { return ControlFlow::Continue(()) };
+        let mut visit = |slot, value: &V, common| {
             covered = covered.saturating_add(common);
             is_found = found(slot, value, common);
             if is_found || covered == len && len != u64::MAX {
@@ -270,7 +268,21 @@ impl<V: Clone + PartialEq> BoxStore<V> {
             } else {
                 ControlFlow::Continue(())
             }
-        });
+        };
+        let common = |spans| region::common_elements(region.spans(), spans);
+        if self.index.is_some() {
+            let _ = self.search(near.spans(), &mut |slot| {
+                let Some(value) = self.value(slot) else { return ControlFlow::Continue(()) };
+                visit(slot, value, common(self.spans(slot)))
+            });
+        } else if near.axes() == self.axes {
+            let boxes = self.spans.chunks_exact(self.axes).zip(&self.values).zip(0..);
+            let _ = boxes.into_iter().try_for_each(|((spans, value), slot)| {
+                let common = common(spans);
+                let value = value.as_ref().filter(|_| common > 0);
+                value.map_or(ControlFlow::Continue(()), |value| visit(slot, value, common))
+            });
+        }
         (is_found, covered)
     }
 

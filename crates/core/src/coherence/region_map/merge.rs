@@ -55,11 +55,15 @@ impl<V: Clone + PartialEq> BoxStore<V> {
         if last == slot || self.value(slot).is_none() {
             return false;
         }
-        if let Some(union) = self.union(slot, last, Span::union_without_gap) {
+        // The usual case, decided before any union is computed: they differ on several axes.
+        let pairs = || self.spans(slot).iter().zip(self.spans(last));
+        let may_join = self.value(slot) == self.value(last)
+            && pairs().filter(|(own, other)| own != other).count() == 1;
+        if may_join && let Some(union) = self.union(slot, last, Span::union_without_gap) {
             let _ = self.remove(last);
             self.reshape(slot, &union);
             self.recent[0] = slot;
-        } else if let Some(union) = self.union_of_three(slot, last, before) {
+        } else if may_join && let Some(union) = self.union_of_three(slot, last, before) {
             let _ = (self.remove(last), self.remove(before));
             self.reshape(slot, &union);
             self.recent = [slot, NO_SLOT];
@@ -85,12 +89,12 @@ impl<V: Clone + PartialEq> BoxStore<V> {
         Some(self.region(slot).with_span(axis, span))
     }
 
-    /// The union of three boxes with the same value that lie at equal, small distances along one
-    /// axis.
+    /// The union of three boxes, of which the first two have the same value, if the third has it
+    /// too and they lie at equal, small distances along one axis.
     fn union_of_three(&self, slot: u32, last: u32, before: u32) -> Option<Region> {
         let near = |a: &Span, b: &Span| a.union(b).filter(|span| span.step() <= STEP_MAX);
         let two = self.union(last, before, near)?;
-        if slot == before || self.value(slot) != self.value(last) {
+        if slot == before {
             return None;
         }
         let (axis, span) = merged_spans(two.spans(), self.spans(slot), near)?;

@@ -14,7 +14,7 @@
 
 use std::ops::ControlFlow;
 
-use super::bounds::{Bounds, FANOUT, Scale, best_split};
+use super::bounds::{Bounds, Entries, FANOUT, Scale, best_split};
 use crate::coherence::region::AXES_MAX;
 use crate::coherence::span::Span;
 
@@ -114,15 +114,36 @@ impl RTree {
     /// Tests `low < end` and `start < high` on each axis by the signs of differences (see
     /// [`Bounds`]).
     fn overlapping(&self, node: u32, query: &Bounds) -> u32 {
+        self.children_where(node, query, |[low, high], [start, end]| {
+            low.wrapping_sub(end) & start.wrapping_sub(high)
+        })
+    }
+
+    /// One bit for each child of `node` whose bounds contain `bounds`: neither `start < low` nor
+    /// `high < end` on any axis.
+    fn containing(&self, node: u32, bounds: &Bounds) -> u32 {
+        self.children_where(node, bounds, |[low, high], [start, end]| {
+            !(start.wrapping_sub(low) | high.wrapping_sub(end))
+        })
+    }
+
+    /// One bit for each child of `node` for which `sign`, called with the child's bounds along an
+    /// axis and the others, returns a number with the sign bit on every axis.
+    #[inline]
+    fn children_where(
+        &self,
+        node: u32,
+        others: &Bounds,
+        sign: impl Fn([u32; 2], [u32; 2]) -> u32,
+    ) -> u32 {
         let from = self.row(node);
         let mut signs = [u32::MAX; FANOUT];
         for (axis, pair) in
             self.rows[from..from + 2 * self.axes].chunks_exact(2).enumerate().take(AXES_MAX)
         {
-            let (start, end) = (query.low[axis], query.high[axis]);
+            let other = [others.low[axis], others.high[axis]];
             for child in 0..FANOUT {
-                signs[child] &=
-                    pair[0][child].wrapping_sub(end) & start.wrapping_sub(pair[1][child]);
+                signs[child] &= sign([pair[0][child], pair[1][child]], other);
             }
         }
         // The shift copies the sign to all bits, and the mask keeps the bit of the child.
@@ -143,13 +164,19 @@ impl RTree {
     }
 
     /// Chooses the leaf for a box with these bounds, and widens the stored bounds on the path to
-    /// it.
+    /// it, unless they contain the box.
     fn choose_leaf(&mut self, bounds: &Bounds) -> u32 {
         let mut node = self.root;
         while self.nodes[node as usize].height > 0 {
-            let at = self.cheapest_child(node, bounds);
-            self.widen(node, at, bounds);
-            node = self.nodes[node as usize].children[at];
+            // Leaves are so small that few boxes are inside one before they are in it.
+            let are_leaves = self.nodes[node as usize].height == 1;
+            let containing = if are_leaves { 0 } else { self.containing(node, bounds) };
+            let mut at = containing.trailing_zeros() as usize;
+            if containing == 0 {
+                at = self.cheapest_child(node, bounds);
+                self.widen(node, at, bounds);
+            }
+            node = self.nodes[node as usize].children[at % FANOUT];
         }
         node
     }
@@ -220,18 +247,19 @@ impl RTree {
         for (at, entry) in entries.iter_mut().enumerate().take(FANOUT) {
             *entry = (self.nodes[node as usize].children[at], self.entry(node, at));
         }
-        let split = best_split(&mut entries, self.axes);
+        let (places, split) = best_split(&entries, self.axes);
         let sibling =
             self.new_node(self.nodes[node as usize].height, self.nodes[node as usize].parent);
         self.clear(node);
-        let own = self.push_all(node, &entries[..split]);
-        let siblings = self.push_all(sibling, &entries[split..]);
+        let own = self.push_all(node, &entries, &places[..split]);
+        let siblings = self.push_all(sibling, &entries, &places[split..]);
         (own, sibling, siblings)
     }
 
-    /// Adds children to a node that has space for them; returns their bounds.
-    fn push_all(&mut self, node: u32, entries: &[(u32, Bounds)]) -> Bounds {
-        entries.iter().fold(Bounds::EMPTY, |union, (child, bounds)| {
+    /// Adds the children at these places to a node that has space for them; returns their bounds.
+    fn push_all(&mut self, node: u32, entries: &Entries, places: &[u8]) -> Bounds {
+        let added = places.iter().map(|place| &entries[usize::from(*place)]);
+        added.fold(Bounds::EMPTY, |union, (child, bounds)| {
             self.push(node, *child, bounds);
             union.union(bounds)
         })

@@ -4,7 +4,6 @@ use smallvec::SmallVec;
 
 use super::box_store::BoxStore;
 use crate::coherence::region::Region;
-use crate::coherence::span::Span;
 
 /// Slots of boxes that an operation found or changed. A short list takes no heap memory.
 pub(super) type Slots = SmallVec<[u32; 16]>;
@@ -52,16 +51,15 @@ impl<V: Clone + PartialEq> BoxStore<V> {
     /// keeps one of the remaining pieces, or becomes free if nothing remains. Adds the slots of all
     /// pieces to `changed`.
     pub(super) fn subtract(&mut self, slot: u32, region: &Region, changed: &mut Slots) {
-        let own = self.spans(slot);
-        let is_cut = |(own, other): (&Span, &Span)| !other.contains_span(own);
-        let mut cuts = own.iter().zip(region.spans()).map(is_cut);
-        let Some(axis) = cuts.position(|is_cut| is_cut) else {
+        let pairs = self.spans(slot).iter().zip(region.spans()).enumerate();
+        let mut cuts = pairs.filter(|(_, (own, other))| !other.contains_span(own));
+        let Some((axis, (own, other))) = cuts.next() else {
             let _ = self.remove(slot);
             return;
         };
         // Usually an end of the box along one axis is cut off.
-        if !cuts.any(|is_cut| is_cut)
-            && let Some(rest) = own[axis].without_end(&region.spans()[axis])
+        if cuts.next().is_none()
+            && let Some(rest) = own.without_end(other)
         {
             self.reshape_axis(slot, axis, rest);
             return changed.push(slot);
