@@ -190,8 +190,8 @@ impl<S: ChainSignature> Chain<S> {
     /// Repeats the chain while the array that its [`Recorder::repeat_while`] names is not 0, at
     /// most `most` times. Returns how often it ran. The host reads the array after `look_every`
     /// replays each time, and waits for them, so the chain may run up to `look_every - 1` times too
-    /// often: further steps must leave a finished result as it is. (Conditional nodes of CUDA
-    /// graphs are not used.)
+    /// often: further steps must leave a finished result as it is. If `most` is 0, the arguments
+    /// are checked and nothing is queued. (Conditional nodes of CUDA graphs are not used.)
     ///
     /// ```
     /// use resident::{Chain, Device, InOut, Kernel, Out, SmartArray, Temp, ndarray::Ix1};

@@ -10,32 +10,32 @@ impl Replay<'_> {
     /// Queues replays, `count` at a time, until the array that the chain names is 0, or there were
     /// `most`. Returns their number.
     pub(super) fn repeat_while(&self, most: u64) -> Result<u64> {
-        let mut ran = 0;
-        while ran < most {
-            let count = self.count.min(most - ran);
-            if count == 0 {
-                return Err(self.no_condition("looks at the array every 0 replays"));
-            }
-            let goes_on = Replay { count, ..*self }.queue_and_look()?;
-            ran += count;
-            if !goes_on {
-                break;
-            }
-        }
-        Ok(ran)
-    }
-
-    /// Queues replays, and reads the array that says whether there are to be more.
-    fn queue_and_look(&self) -> Result<bool> {
-        let Some(parameter) = self.core.condition else {
+        let Some(condition) = self.core.condition else {
             return Err(self.no_condition("names no array that says whether to go on"));
         };
+        if self.count == 0 {
+            return Err(self.no_condition("looks at the array every 0 replays"));
+        }
+        let mut ran = 0;
+        loop {
+            let count = self.count.min(most - ran);
+            let goes_on = Replay { count, ..*self }.queue_and_look(condition)?;
+            ran += count;
+            if ran == most || !goes_on {
+                return Ok(ran);
+            }
+        }
+    }
+
+    /// Queues replays, and reads the array that says whether there are to be more. Without replays
+    /// it checks the arguments.
+    fn queue_and_look(&self, condition: usize) -> Result<bool> {
         let mut instance = self.take_instance()?;
         let outcome = self.queue_if_any(&mut instance).and_then(|()| {
             let parts = instance.parts(self.bound);
-            match &parts.arrays[parameter] {
-                Some(array) => self.is_set(array),
-                None => Ok(false),
+            match &parts.arrays[condition] {
+                Some(array) if self.count > 0 => self.is_set(array),
+                _ => Ok(false),
             }
         });
         self.instances.keep(instance);

@@ -188,6 +188,13 @@ fn what_repeats_needs_an_array_of_one_element() {
         let refused = chain.repeat_while_on(&stream, 2, every, (&mut array,)).unwrap_err();
         assert!(refused.to_string().contains(text), "{refused}");
     }
+    let none = [
+        unnamed.repeat_while_on(&stream, 0, 1, (1, &mut array)),
+        chain.repeat_while_on(&stream, 0, 0, (&mut array,)),
+    ];
+    for refused in none {
+        assert!(matches!(refused, Err(Error::Shape { .. })), "0 replays: {refused:?}");
+    }
 }
 
 #[test]
