@@ -4,11 +4,13 @@ use ndarray::{Axis, Dimension, Slice, SliceArg, SliceInfoElem};
 
 use super::layout::{AxisLayout, Layout};
 use super::rearrange::OutOfRange;
+use resident_core::coherence::Span;
+use resident_core::layout::ViewBox;
 
 impl<D: Dimension> Layout<D> {
     /// A slice of this view, or why ndarray would panic.
     #[inline]
-    pub(super) fn slice<I: SliceArg<D>>(&self, info: &I) -> Result<Layout<I::OutDim>, OutOfRange> {
+    pub(crate) fn slice<I: SliceArg<D>>(&self, info: &I) -> Result<Layout<I::OutDim>, OutOfRange> {
         let (sliced, ndim) = (info.in_ndim(), self.shape().len());
         if sliced != ndim {
             return Err(format!("a slice of {sliced} axes of its {ndim} axes"));
@@ -30,6 +32,16 @@ impl<D: Dimension> Layout<D> {
             }
         }
         Ok(part.with_offset_unless_empty(offset as usize))
+    }
+
+    /// The box of the elements of a slice, which [`slice`](Self::slice) has accepted.
+    pub(crate) fn box_of_slice(&self, info: &[SliceInfoElem]) -> ViewBox {
+        let elements = info.iter().filter(|element| !element.is_new_axis());
+        let axes = self.shape().iter().zip(self.strides()).zip(elements);
+        ViewBox::new(axes.map(|((len, stride), element)| {
+            IndexRange::of(element, *len)
+                .map_or(Span::EMPTY, |range| range.span_in_memory(*len, *stride))
+        }))
     }
 
     /// A slice of one axis.
@@ -89,6 +101,18 @@ impl IndexRange {
             }
             _ => Some(Self { first: 0, len: 1, step: 1 }),
         }
+    }
+
+    /// The indices in the order of memory addresses along an axis of this length and stride.
+    fn span_in_memory(&self, axis_len: usize, stride: isize) -> Span {
+        let Some(steps) = self.len.checked_sub(1) else { return Span::EMPTY };
+        let distance = steps * self.step.unsigned_abs();
+        let mut lowest = if self.step < 0 { self.first - distance } else { self.first };
+        if stride < 0 {
+            lowest = axis_len - 1 - (lowest + distance);
+        }
+        let end = (lowest + distance + 1) as u64;
+        Span::new(lowest as u64, end, self.step.unsigned_abs() as u64)
     }
 }
 

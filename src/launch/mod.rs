@@ -29,8 +29,9 @@ pub(crate) use arguments::bound::{BoundArgument, Rearranged};
 pub(crate) use arity::for_each_arity;
 pub use chain::{
     ChainArguments, ChainGrid, ChainParameter, ChainSignature, Intent, Recorder, StepArgument,
-    StepArguments, Symbol,
+    StepArguments, Symbol, SymbolPart,
 };
+pub(crate) use chain::{ServeStep, StepKernel};
 pub use slice::Slice;
 pub(crate) use submit::expect_written;
 

@@ -6,6 +6,11 @@
 //! It iterates Jacobi's method with zeros on the walls. The initial heat is a sum of standing
 //! waves. Each iteration shrinks a wave by an exactly known factor, so the result can be checked to
 //! rounding after any number of steps. If a single plane is copied too late, the check fails.
+//!
+//! With `--chain` it also computes a whole cube on the first device, by launches and by a chain of
+//! two steps, which is queued by one call; prints the times of both, and compares the results.
+
+mod chain;
 
 use std::process::ExitCode;
 
@@ -39,7 +44,8 @@ struct Half {
 }
 
 fn main() -> ExitCode {
-    match run() {
+    let by_chain = std::env::args().any(|argument| argument == "--chain");
+    match if by_chain { chain::compare() } else { run() } {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::part::PartsNamed;
 use super::recorder::Recorded;
 use super::signature::ParameterKind;
 use super::step::{Passed, Step, StepGrid, StepKind};
@@ -13,7 +14,8 @@ pub(super) struct Core {
     pub(super) title: Arc<str>,
     pub(super) kinds: Box<[ParameterKind]>,
     pub(super) steps: Vec<Step>,
-    /// The parameter that says whether `repeat_while_on` goes on.
+    pub(super) parts: PartsNamed,
+    /// The part that says whether `repeat_while_on` goes on.
     pub(super) condition: Option<usize>,
     /// Whether grids and checks of the steps may depend on scalar parameters.
     pub(super) depends_on_scalars: bool,
@@ -26,9 +28,9 @@ impl Core {
         kinds: Box<[ParameterKind]>,
         recorded: Recorded,
     ) -> Self {
-        let Recorded { steps, condition } = recorded;
+        let Recorded { steps, parts, condition } = recorded;
         let depends_on_scalars = steps.iter().any(depends_on_scalars);
-        Self { name, title, kinds, steps, condition, depends_on_scalars }
+        Self { name, title, kinds, steps, parts, condition, depends_on_scalars }
     }
 
     pub(super) fn is_temporary(&self, parameter: usize) -> bool {

@@ -8,11 +8,12 @@ use smallvec::SmallVec;
 use super::super::arguments::bound::{ArrayForm, BoundArgument, BoundArray, Words};
 use super::super::submit::packed;
 use super::core::Core;
-use super::recorder::unwritten;
+use super::part::{Part, PartOf};
+use super::recorder::{passed_twice, unwritten};
 use super::signature::ParameterKind;
-use super::step::{Passed, Step, StepKind, Use};
+use super::step::{Passed, ServeStep, Step, StepKind, Use};
 use super::temp::Temporary;
-use super::uses::{ArrayUse, array_uses, order};
+use super::uses::{ArrayUse, Flow};
 use crate::device::{Device, Stream};
 use crate::error::{CalledAt, Error, Result};
 use crate::transfer;
@@ -33,6 +34,8 @@ pub(super) struct Instance {
     pub(super) uses: Vec<ArrayUse>,
     /// For each parameter that is a temporary, its array.
     temporaries: Vec<Option<Temporary>>,
+    /// The parts that steps name, by number.
+    parts: Vec<Part>,
     /// The grids of the launches, also of those that are left out since they have no threads.
     grids: Vec<Grid>,
     /// The scalars of the last replay.
@@ -90,7 +93,7 @@ struct ScalarPlace {
     word: usize,
 }
 
-/// The arrays of a replay, by parameter.
+/// The arrays of a replay, by parameter, and then its parts.
 pub(super) type Arrays<'a> = SmallVec<[Option<BoundArray<'a>>; 8]>;
 
 impl Instance {
@@ -102,13 +105,28 @@ impl Instance {
         site: CallSite,
     ) -> Result<Self> {
         let temporaries = core.temporaries(bound, site)?;
-        let built =
-            Builder::build(core, stream.device_ref(), bound, &arrays_of(&temporaries, bound))?;
+        let parts = core.parts_of(&arrays_of(&temporaries, &[], bound), site)?;
+        let built = {
+            let arrays = arrays_of(&temporaries, &parts, bound);
+            Builder::build(core, stream.device_ref(), bound, &arrays, &parts)?
+        };
         let Built { steps, uses, grids, places, may_be_kept } = built;
         let key = Key::of(core, stream, bound);
         let (scalars, title) = (scalars_of(bound).collect(), Arc::clone(&core.title));
         let kept = Arc::new(ChainInstance { title, ..ChainInstance::default() });
-        Ok(Self { key, steps, uses, temporaries, grids, scalars, places, kept, may_be_kept })
+        let instance = Self {
+            key,
+            steps,
+            uses,
+            temporaries,
+            parts,
+            grids,
+            scalars,
+            places,
+            kept,
+            may_be_kept,
+        };
+        Ok(instance)
     }
 
     /// Whether it is for this stream and for arguments of these shapes.
@@ -129,11 +147,14 @@ impl Instance {
             return Ok(true);
         }
         if core.depends_on_scalars {
-            let arrays = arrays_of(&self.temporaries, bound);
-            let steps = core.steps.iter();
-            let resolved =
-                steps.filter_map(|step| core.resolve(step, device, bound, &arrays).transpose());
-            let grids: Vec<Grid> = resolved.map(|it| it.map(|it| it.1)).collect::<Result<_>>()?;
+            let arrays = arrays_of(&self.temporaries, &self.parts, bound);
+            let mut grids = Vec::with_capacity(self.grids.len());
+            for step in &core.steps {
+                core.resolve(step, device, bound, &arrays, &mut |_, grid, _| {
+                    grids.push(grid);
+                    Ok(())
+                })?;
+            }
             if grids != self.grids {
                 return Ok(false);
             }
@@ -158,8 +179,17 @@ impl Instance {
     /// The arrays of a replay, and the steps to which their addresses are to be written.
     pub(super) fn parts<'a>(&'a mut self, bound: &'a [BoundArgument<'a>]) -> InstanceParts<'a> {
         let Self { steps, uses, temporaries, places, kept, .. } = self;
-        let arrays = arrays_of(temporaries, bound);
+        let arrays = arrays_of(temporaries, &[], bound);
         InstanceParts { arrays, uses, kept, steps: StepsOfReplay { steps, places } }
+    }
+
+    /// The array of a part.
+    pub(super) fn array<'a>(
+        &'a self,
+        part: usize,
+        bound: &'a [BoundArgument<'a>],
+    ) -> Option<BoundArray<'a>> {
+        arrays_of(&self.temporaries, &self.parts, bound)[part]
     }
 }
 
@@ -222,9 +252,10 @@ fn scalars_of<'a>(bound: &'a [BoundArgument<'_>]) -> impl Iterator<Item = u8> + 
     bytes.flatten().copied()
 }
 
-/// The arrays of the arguments, and the temporaries.
+/// The arrays of the arguments, the temporaries, and the parts of them behind the parameters.
 fn arrays_of<'a>(
     temporaries: &'a [Option<Temporary>],
+    parts: &'a [Part],
     bound: &'a [BoundArgument<'a>],
 ) -> Arrays<'a> {
     let array = |(bound, temporary): (&'a BoundArgument<'a>, &'a Option<Temporary>)| match bound {
@@ -232,7 +263,11 @@ fn arrays_of<'a>(
         BoundArgument::Array(array) => Some(*array),
         BoundArgument::Temporary(_) => temporary.as_ref().map(|it| it.bound()),
     };
-    bound.iter().zip(temporaries).map(array).collect()
+    let mut arrays: Arrays<'a> = bound.iter().zip(temporaries).map(array).collect();
+    for part in parts.iter().skip(bound.len()) {
+        arrays.push(arrays[part.parameter].as_ref().map(|array| part.of(array)));
+    }
+    arrays
 }
 
 impl Key {
@@ -286,26 +321,59 @@ impl Core {
 
     /// Whether a step copies or fills the parameter.
     fn has_parts(&self, parameter: usize) -> bool {
+        let is_of = |part: &usize| self.parts.get(*part).parameter == parameter;
         self.steps.iter().any(|step| match &step.kind {
             StepKind::Launch { .. } => false,
-            StepKind::Copy { from, to } => [from, to].contains(&&parameter),
-            StepKind::Fill { to, .. } => *to == parameter,
+            StepKind::Copy { from, to } => [from, to].into_iter().any(is_of),
+            StepKind::Fill { to, .. } => is_of(to),
         })
     }
 
-    /// The code and the grid of a step that is a launch.
+    /// The parts that the steps name, of these arrays.
+    fn parts_of(&self, arrays: &Arrays<'_>, site: CallSite) -> Result<Vec<Part>> {
+        let part = |(number, named): (usize, &PartOf)| {
+            let array = arrays[named.parameter].as_ref();
+            let part = named.within(array.map(|array| &array.view));
+            part.map_err(|fault| self.does_not_fit(number, array, &fault, site))
+        };
+        self.parts.iter().enumerate().map(part).collect()
+    }
+
+    #[cold]
+    fn does_not_fit(
+        &self,
+        part: usize,
+        array: Option<&BoundArray<'_>>,
+        fault: &str,
+        site: CallSite,
+    ) -> Error {
+        let is_its = |step: &&Step| step.uses.iter().any(|used| used.part == part);
+        let step = self.steps.iter().find(is_its);
+        let (name, site) = step.map_or(("repeat_while", site), |step| (step.name(), step.site));
+        let seen = array.map(|array| BoundArgument::Array(*array).describe()).unwrap_or_default();
+        Error::Shape {
+            call: CalledAt::from(site),
+            operation: format!("{name} of {}", self.title),
+            expected: format!("an array that has {}", self.parts.get(part)),
+            seen: format!("{fault}, of {seen}"),
+            instead: "pass an array that is large enough, or record another slice".into(),
+        }
+    }
+
+    /// Calls `serve` with the code, the grid and the arguments of a step that is a launch.
     fn resolve<'a>(
         &self,
         step: &'a Step,
         device: &Device,
         bound: &[BoundArgument<'a>],
         arrays: &Arrays<'a>,
-    ) -> Result<Option<(KernelCode, Grid)>> {
-        let StepKind::Launch { kernel, grid, arguments } = &step.kind else { return Ok(None) };
+        serve: ServeStep<'_>,
+    ) -> Result<()> {
+        let StepKind::Launch { kernel, grid, arguments } = &step.kind else { return Ok(()) };
         let passed = passed(arguments, bound, arrays);
-        let resolved = kernel.resolve(device, grid.of(bound), &passed);
+        let resolved = kernel.resolve(device, grid.of(bound), &passed, serve);
         let place = || format!(" ({}, recorded at {})", self.title, step.site);
-        resolved.map(Some).map_err(|error| error.of_kernel_in(&place()))
+        resolved.map_err(|error| error.of_kernel_in(&place()))
     }
 }
 
@@ -318,9 +386,9 @@ fn passed<'a>(
     let pass = |argument: &'a Passed| match argument {
         Passed::Value { bytes, show } => BoundArgument::Scalar { bytes, show: *show },
         Passed::Scalar(parameter) => bound[*parameter],
-        Passed::Array(Use { parameter, access }, form) => match &arrays[*parameter] {
+        Passed::Array(Use { part, access }, form) => match &arrays[*part] {
             Some(array) => BoundArgument::Array(rebound(array, *access, *form)),
-            None => bound[*parameter],
+            None => unreachable!("an array"),
         },
     };
     arguments.iter().map(pass).collect()
@@ -342,6 +410,7 @@ struct Builder<'b, 'a> {
     device: &'b Device,
     bound: &'b [BoundArgument<'a>],
     arrays: &'b Arrays<'a>,
+    parts: &'b [Part],
     steps: Vec<ChainStep>,
     /// The step of which each was made: those without work are left out.
     recorded: Vec<&'a Step>,
@@ -365,12 +434,14 @@ impl<'b, 'a> Builder<'b, 'a> {
         device: &'b Device,
         bound: &'b [BoundArgument<'a>],
         arrays: &'b Arrays<'a>,
+        parts: &'b [Part],
     ) -> Result<Built> {
         let mut builder = Self {
             core,
             device,
             bound,
             arrays,
+            parts,
             steps: Vec::with_capacity(core.steps.len()),
             recorded: Vec::with_capacity(core.steps.len()),
             grids: Vec::new(),
@@ -378,17 +449,13 @@ impl<'b, 'a> Builder<'b, 'a> {
             may_be_kept: true,
         };
         core.steps.iter().try_for_each(|step| builder.add(step))?;
-        builder.expect_written_before_read()?;
-        let Self { mut steps, recorded, grids, places, may_be_kept, .. } = builder;
-        let of_steps = || recorded.iter().map(|step| step.uses.as_slice());
-        let uses = array_uses(of_steps());
-        for (step, after) in steps.iter_mut().zip(order(of_steps())) {
-            step.after = after;
-        }
+        let uses = builder.order()?;
+        let Self { steps, grids, places, may_be_kept, .. } = builder;
         Ok(Built { steps, uses, grids, places, may_be_kept })
     }
 
     fn add(&mut self, step: &'a Step) -> Result<()> {
+        self.expect_apart(step)?;
         let work = match &step.kind {
             StepKind::Launch { arguments, .. } => self.launch(step, arguments)?,
             StepKind::Copy { from, to } => self.copy(step, *from, *to)?,
@@ -402,17 +469,20 @@ impl<'b, 'a> Builder<'b, 'a> {
     }
 
     fn launch(&mut self, step: &'a Step, arguments: &'a [Passed]) -> Result<Option<Work>> {
-        let resolved = self.core.resolve(step, self.device, self.bound, self.arrays)?;
-        let Some((code, grid)) = resolved else { return Ok(None) };
-        self.grids.push(grid);
-        if grid.is_empty_cover() {
-            return Ok(None);
-        }
-        let passed = passed(arguments, self.bound, self.arrays);
-        let code = self.named(code, &passed, step.site);
-        let arguments = self.pack(&code, arguments, &passed);
-        let (depends, site) = (Dependencies::new(), step.site);
-        Ok(Some(Work::Launch(LaunchWork { code, grid, arguments, depends, site })))
+        let (core, device, bound, arrays) = (self.core, self.device, self.bound, self.arrays);
+        let mut work = None;
+        core.resolve(step, device, bound, arrays, &mut |code, grid, passed| {
+            self.grids.push(grid);
+            if grid.is_empty_cover() {
+                return Ok(());
+            }
+            let code = self.named(code, passed, step.site);
+            let arguments = self.pack(&code, arguments, passed);
+            let (depends, site) = (Dependencies::new(), step.site);
+            work = Some(Work::Launch(LaunchWork { code, grid, arguments, depends, site }));
+            Ok(())
+        })?;
+        Ok(work)
     }
 
     /// The code, which on devices that check kernels names the arrays of the launch.
@@ -452,7 +522,7 @@ impl<'b, 'a> Builder<'b, 'a> {
                 } else {
                     AddressAt::Packed(arrays.len())
                 };
-                self.place(step, used.parameter, at, array.origin_bytes());
+                self.place(step, used.part, at, array.origin_bytes());
                 if is_word {
                     words.push(0);
                     if array.form == ArrayForm::Slice {
@@ -467,7 +537,8 @@ impl<'b, 'a> Builder<'b, 'a> {
         PackedArguments { words: SmallVec::from_slice(&words), arrays }
     }
 
-    fn place(&mut self, step: usize, parameter: usize, at: AddressAt, origin_bytes: u64) {
+    fn place(&mut self, step: usize, part: usize, at: AddressAt, origin_bytes: u64) {
+        let parameter = self.parts[part].parameter;
         let Some(array) = &self.arrays[parameter] else { return };
         let offset_bytes = u64::from(array.element_bytes) * array.view.offset as u64;
         let to_origin_bytes = origin_bytes.wrapping_sub(offset_bytes);
@@ -487,7 +558,8 @@ impl<'b, 'a> Builder<'b, 'a> {
         let index = self.steps.len();
         self.place(index, from, AddressAt::Source, 0);
         self.place(index, to, AddressAt::Destination, 0);
-        let text = format!("copy from parameter {from} to parameter {to}");
+        let named = &self.core.parts;
+        let text = format!("copy from {} to {}", named.get(from), named.get(to));
         let (source, destination) = (source.stored(), destination.stored());
         Ok(Some(transfer::copy_step(&source, &destination, label(text, step))))
     }
@@ -527,7 +599,7 @@ impl<'b, 'a> Builder<'b, 'a> {
             let place = ScalarPlace { step: index, parameter: *parameter, word: 0 };
             self.places.scalars.push(place);
         }
-        let text = format!("fill of parameter {to}");
+        let text = format!("fill of {}", self.core.parts.get(to));
         Some(Work::Fill(Box::new(FillWork {
             address: Address(0),
             parts: SmallVec::from_iter([footprint(array)]),
@@ -538,24 +610,52 @@ impl<'b, 'a> Builder<'b, 'a> {
         })))
     }
 
-    /// Returns an error if a step reads an array that would have been written by one that is left
-    /// out.
-    fn expect_written_before_read(&self) -> Result<()> {
-        let kinds = &self.core.kinds;
-        let mut has_contents: SmallVec<[bool; 16]> =
-            kinds.iter().map(|kind| kind.has_contents()).collect();
-        for step in &self.recorded {
-            for Use { parameter, access } in &step.uses {
-                let is_empty = self.arrays[*parameter].as_ref().is_none_or(|it| it.len == 0);
-                if *access != Access::Overwrite && !has_contents[*parameter] && !is_empty {
-                    let array = format!("parameter {parameter}");
-                    let operation = format!("a step of {}", self.core.title);
-                    return Err(unwritten(&operation, &array, step.site));
-                }
-                has_contents[*parameter] |= access.writes();
+    /// Returns an error if a step writes elements that are passed to it twice.
+    fn expect_apart(&self, step: &Step) -> Result<()> {
+        for (index, Use { part, access }) in step.uses.iter().enumerate() {
+            let own = &self.parts[*part];
+            let shares = |other: &&Use| {
+                let part = &self.parts[other.part];
+                (access.writes() || other.access.writes())
+                    && part.parameter == own.parameter
+                    && part.elements.intersection(&own.elements).is_some()
+            };
+            if let Some(other) = step.uses[..index].iter().find(shares) {
+                let named = [other.part, *part].map(|part| self.core.parts.get(part));
+                let name = step.name().trim_start_matches("kernel ");
+                let array = self.arrays[own.parameter].map(BoundArgument::Array);
+                let array = array.map(|array| array.describe()).unwrap_or_default();
+                let arguments = format!("{} and {}, {array}", named[0], named[1]);
+                let step_of = format!("{name} ({})", self.core.title);
+                return Err(passed_twice(step_of, arguments, step.site));
             }
         }
         Ok(())
+    }
+
+    /// Sets which steps each step follows. Returns what they do with the arrays, or an error if a
+    /// step reads elements that no step writes before.
+    fn order(&mut self) -> Result<Vec<ArrayUse>> {
+        let kinds = &self.core.kinds;
+        let mut flow = Flow::of_parameters(kinds.len());
+        for (index, (step, made)) in self.recorded.iter().zip(&mut self.steps).enumerate() {
+            for Use { part, access } in &step.uses {
+                let known = &self.parts[*part];
+                let is_written = flow.add(index, known, *access, &mut made.after);
+                let is_empty = self.arrays[*part].as_ref().is_none_or(|it| it.len == 0);
+                let reads = *access != Access::Overwrite && !is_empty;
+                if reads && !is_written && !kinds[known.parameter].has_contents() {
+                    let operation = format!("{} of {}", step.name(), self.core.title);
+                    let part = self.core.parts.get(*part).to_string();
+                    return Err(unwritten(&operation, &part, step.site));
+                }
+            }
+            made.after.sort_unstable();
+            made.after.dedup();
+        }
+        let views: SmallVec<[Option<Strided<'_>>; 8]> =
+            self.arrays.iter().map(|array| array.as_ref().map(|array| array.view)).collect();
+        Ok(flow.uses(&views))
     }
 }
 

@@ -1,13 +1,14 @@
 //! Chains: launches, copies and fills that are recorded once, and queued as one operation.
 //!
 //! 1. `recorder` makes steps of what the program records (`step`), for the parameters of the
-//!    chain's `signature`. It is symbolic: a step names parameters.
+//!    chain's `signature`. It is symbolic: a step names parameters, or slices of them (`part`).
 //! 2. `instance` makes of them what a backend gets, for one stream and arguments of one shape.
 //! 3. `replay` acquires the arrays of a replay, each once, with what all steps do with it (`uses`),
 //!    writes their addresses into the instance, has it queued, and marks the arrays.
 
 mod core;
 mod instance;
+mod part;
 mod recorder;
 mod repeat;
 mod replay;
@@ -29,9 +30,9 @@ use resident_backend::call_site::{CallSite, call_site};
 use resident_documents::quoted;
 
 pub use recorder::Recorder;
-pub use signature::{ChainArguments, ChainParameter, ChainSignature, Intent, Symbol};
-pub(super) use step::StepKernel;
+pub use signature::{ChainArguments, ChainParameter, ChainSignature, Intent, Symbol, SymbolPart};
 pub use step::{ChainGrid, StepArgument, StepArguments};
+pub(crate) use step::{ServeStep, StepKernel};
 pub use temp::Temp;
 
 /// A kernel whose body is launches, copies and fills: recorded once, and queued by each replay as
@@ -67,9 +68,10 @@ pub use temp::Temp;
 /// with arguments of these shapes on a stream, and again if a scalar changes on which they may
 /// depend. Then a replay acquires each array once, as a launch does: it copies what is stale there
 /// and what a step reads before the chain overwrites it, and orders the stream after other uses. An
-/// array that the chain overwrites first is not uploaded. A parameter that no step uses is left as
-/// it is. One record of the [`audit`](crate::audit) and one span of `tracing` stand for the replay;
-/// copies have its line and the chain's name.
+/// array that the chain overwrites first is not uploaded. What no step uses is left as it is. All
+/// of this is exact by element where steps use parts ([`Symbol::slice`]). One record of the
+/// [`audit`](crate::audit) and one span of `tracing` stand for the replay; copies have its line and
+/// the chain's name.
 ///
 /// Steps run in the order in which they were recorded, or side by side where they have no bytes in
 /// common of which one writes some. To wait for a replay, or to await it, use the stream
@@ -86,8 +88,9 @@ pub use temp::Temp;
 /// device takes them and the memory of its [`Temp`]s; they end with the last clone of the chain.
 /// Threads may replay one chain side by side.
 ///
-/// A chain can do nothing that waits: its steps are launches, copies and fills. The functions of
-/// [`ops`](crate::ops) cannot be recorded; write a [`Kernel`](crate::Kernel) instead.
+/// A chain can do nothing that waits: its steps are launches, copies, fills, and
+/// [`Elementwise`](crate::ops::Elementwise) operations ([`Recorder::apply`]). [`Recorder`] says
+/// what cannot be recorded.
 pub struct Chain<S: ChainSignature> {
     shared: Arc<Shared>,
     signature: PhantomData<fn() -> S>,
@@ -160,8 +163,10 @@ impl<S: ChainSignature> Chain<S> {
     ///
     /// As [`Kernel::launch_on`](crate::Kernel::launch_on): nothing is queued then, and array
     /// contents are unchanged. [`Shape`](crate::Error::Shape) if the arrays of a copy differ in
-    /// shape. [`Uninitialised`](crate::Error::Uninitialised) also if a step reads a temporary that
-    /// a launch without threads (`Grid::cover(0)`) was to write.
+    /// shape, or a slice does not fit one. [`Uninitialised`](crate::Error::Uninitialised) also if
+    /// a step reads elements of a temporary that no step writes, or that a launch without threads
+    /// (`Grid::cover(0)`) was to write. [`Requirement`](crate::Error::Requirement) if slices that
+    /// are passed to one step have elements in common of which it writes some.
     ///
     /// # Panics
     ///

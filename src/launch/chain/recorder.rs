@@ -8,17 +8,27 @@ use smallvec::SmallVec;
 
 use super::super::kernel::Kernel;
 use super::super::signature::{In, Out, Signature};
+use super::part::PartsNamed;
 use super::signature::{Brand, ChainSignature, Intent, ParameterKind};
 use super::step::{
-    ChainGrid, Passed, Step, StepArgument, StepArguments, StepKernel, StepKind, Use,
+    ChainGrid, Passed, Step, StepArgument, StepArguments, StepGrid, StepKernel, StepKind, Use,
 };
 use crate::element::Element;
 use crate::error::{CalledAt, Error, Result};
 use resident_backend::call_site::{CallSite, call_site};
+use resident_backend::grid::Grid;
 use resident_core::Access;
 
 /// Records the steps of a [`Chain`](crate::Chain): [`Chain::record`](crate::Chain::record) has an
 /// example. Nothing is allocated, moved or queued.
+///
+/// Of [`ops`](crate::ops), [`apply`](Self::apply) records an
+/// [`Elementwise`](crate::ops::Elementwise), which can compute what the functions on corresponding
+/// elements do; [`copy`](Self::copy) and [`fill`](Self::fill) do without a kernel. Other operations
+/// cannot be recorded, as they take memory for results of stages, or wait: a
+/// [`Reduction`](crate::ops::Reduction) and the functions that reduce, `dot`, `matmul`, running
+/// sums, sorts, `gather`, `scatter`, and products of sparse matrices. Write a
+/// [`Kernel`](crate::Kernel) for these.
 pub struct Recorder<'r, S: ChainSignature> {
     pub(super) recorded: Recorded,
     title: Arc<str>,
@@ -31,17 +41,18 @@ pub struct Recorder<'r, S: ChainSignature> {
 }
 
 /// What a recorder has recorded.
-#[derive(Default)]
 pub(super) struct Recorded {
     pub(super) steps: Vec<Step>,
-    /// The parameter that says whether `repeat_while_on` goes on.
+    pub(super) parts: PartsNamed,
+    /// The part that says whether `repeat_while_on` goes on.
     pub(super) condition: Option<usize>,
 }
 
 impl<'r, S: ChainSignature> Recorder<'r, S> {
     pub(super) fn new(title: Arc<str>) -> Self {
         let has_contents = S::kinds().iter().map(|kind| kind.has_contents()).collect();
-        let (recorded, failed) = (Recorded::default(), None);
+        let parts = PartsNamed::of_parameters(S::kinds().len());
+        let (recorded, failed) = (Recorded { steps: Vec::new(), parts, condition: None }, None);
         Self { recorded, title, has_contents, failed, brand: PhantomData, signature: PhantomData }
     }
 
@@ -89,11 +100,30 @@ impl<'r, S: ChainSignature> Recorder<'r, S> {
         grid: impl ChainGrid<S, M>,
         arguments: impl StepArguments<'r, K>,
     ) -> Result<()> {
-        let (kernel, arguments) = (Arc::new(kernel.clone()), arguments.all_passed());
+        let kernel = Arc::new(kernel.clone());
+        self.add_launch(kernel, grid.step_grid(), &arguments, call_site())
+    }
+
+    /// Records a launch of a kernel that chooses its grid.
+    pub(crate) fn launch_own_grid<K: Signature>(
+        &mut self,
+        kernel: Arc<dyn StepKernel>,
+        arguments: &impl StepArguments<'r, K>,
+        site: CallSite,
+    ) -> Result<()> {
+        self.add_launch(kernel, StepGrid::Fixed(Grid::new(1, 1)), arguments, site)
+    }
+
+    fn add_launch<K: Signature>(
+        &mut self,
+        kernel: Arc<dyn StepKernel>,
+        grid: StepGrid,
+        arguments: &impl StepArguments<'r, K>,
+        site: CallSite,
+    ) -> Result<()> {
+        let arguments = arguments.all_passed(&mut self.recorded.parts);
         let uses = arguments.iter().filter_map(Passed::array).collect();
-        let title = Arc::clone(kernel.title());
-        let kind = StepKind::Launch { kernel, grid: grid.step_grid(), arguments };
-        self.add(&title, Step { kind, uses, site: call_site() })
+        self.add(Step { kind: StepKind::Launch { kernel, grid, arguments }, uses, site })
     }
 
     /// Records a copy between two arrays, which have one shape in each replay.
@@ -107,12 +137,11 @@ impl<'r, S: ChainSignature> Recorder<'r, S> {
         from: Intent<'r, In<T, D>>,
         to: Intent<'r, Out<T, D>>,
     ) -> Result<()> {
-        let (from, to) = (from.parameter(), to.parameter());
+        let parts = &mut self.recorded.parts;
+        let (from, to) = (parts.number_of(from.part()), parts.number_of(to.part()));
         let uses = [(from, Access::Read), (to, Access::Overwrite)];
-        self.add(
-            "\"copy\"",
-            Step { kind: StepKind::Copy { from, to }, uses: uses_of(&uses), site: call_site() },
-        )
+        let kind = StepKind::Copy { from, to };
+        self.add(Step { kind, uses: uses_of(&uses), site: call_site() })
     }
 
     /// Records a fill with a value or a scalar parameter of the chain.
@@ -126,9 +155,10 @@ impl<'r, S: ChainSignature> Recorder<'r, S> {
         to: Intent<'r, Out<T, D>>,
         value: impl StepArgument<'r, T>,
     ) -> Result<()> {
-        let (to, value) = (to.parameter(), value.passed());
+        let parts = &mut self.recorded.parts;
+        let (to, value) = (parts.number_of(to.part()), value.passed(parts));
         let uses = uses_of(&[(to, Access::Overwrite)]);
-        self.add("\"fill\"", Step { kind: StepKind::Fill { to, value }, uses, site: call_site() })
+        self.add(Step { kind: StepKind::Fill { to, value }, uses, site: call_site() })
     }
 
     /// Names the array of one element that says whether
@@ -140,15 +170,14 @@ impl<'r, S: ChainSignature> Recorder<'r, S> {
     /// [`Temp`](crate::Temp) or an [`Out`](crate::Out).
     #[track_caller]
     pub fn repeat_while<D>(&mut self, go_on: Intent<'r, In<u32, D>>) -> Result<()> {
-        let parameter = go_on.parameter();
-        let checked =
-            self.check("repeat_while", &uses_of(&[(parameter, Access::Read)]), call_site());
-        self.recorded.condition = Some(parameter);
+        let part = self.recorded.parts.number_of(go_on.part());
+        let checked = self.check("repeat_while", &uses_of(&[(part, Access::Read)]), call_site());
+        self.recorded.condition = Some(part);
         self.note(checked)
     }
 
-    fn add(&mut self, name: &str, step: Step) -> Result<()> {
-        let checked = self.check(name, &step.uses, step.site);
+    fn add(&mut self, step: Step) -> Result<()> {
+        let checked = self.check(step.name(), &step.uses, step.site);
         if checked.is_ok() {
             self.recorded.steps.push(step);
         }
@@ -162,42 +191,44 @@ impl<'r, S: ChainSignature> Recorder<'r, S> {
     }
 
     fn check(&mut self, name: &str, uses: &[Use], site: CallSite) -> Result<()> {
+        let parameter = |used: &Use| self.recorded.parts.get(used.part).parameter;
         for (index, used) in uses.iter().enumerate() {
-            let shared = uses[..index].iter().find(|other| other.parameter == used.parameter);
+            let shared = uses[..index].iter().find(|other| other.part == used.part);
             if shared.is_some_and(|other| other.access.writes() || used.access.writes()) {
-                return Err(self.passed_twice(name, used.parameter, site));
+                let step = format!("{} ({})", name.trim_start_matches("kernel "), self.title);
+                let part = self.recorded.parts.get(used.part);
+                return Err(passed_twice(step, format!("{part} of the chain twice"), site));
             }
-            if used.access != Access::Overwrite && !self.has_contents[used.parameter] {
-                return Err(self.unwritten(name, used.parameter, site));
+            if used.access != Access::Overwrite && !self.has_contents[parameter(used)] {
+                return Err(self.unwritten(name, used.part, site));
             }
         }
-        for used in uses {
-            self.has_contents[used.parameter] |= used.access.writes();
+        let written = uses.iter().filter(|used| used.access.writes()).map(parameter);
+        for parameter in written.collect::<SmallVec<[usize; 4]>>() {
+            self.has_contents[parameter] = true;
         }
         Ok(())
     }
 
     #[cold]
-    fn passed_twice(&self, name: &str, parameter: usize, site: CallSite) -> Error {
-        Error::Requirement {
-            call: CalledAt::from(site),
-            kernel: format!("{} ({})", name.trim_start_matches("kernel "), self.title),
-            requirement: String::from("an array that a step writes is passed to it once"),
-            arguments: format!("parameter {parameter} of the chain twice"),
-        }
-    }
-
-    #[cold]
-    fn unwritten(&self, name: &str, parameter: usize, site: CallSite) -> Error {
-        let kind = match S::kinds().get(parameter) {
+    fn unwritten(&self, name: &str, part: usize, site: CallSite) -> Error {
+        let part = self.recorded.parts.get(part);
+        let kind = match S::kinds().get(part.parameter) {
             Some(ParameterKind::Temporary(_)) => "a `Temp`",
             _ => "an `Out`",
         };
-        unwritten(
-            &format!("{name} of {}", self.title),
-            &format!("parameter {parameter}, {kind}"),
-            site,
-        )
+        unwritten(&format!("{name} of {}", self.title), &format!("{part}, {kind}"), site)
+    }
+}
+
+/// The error of a step to which elements are passed twice, of which it writes some.
+#[cold]
+pub(super) fn passed_twice(kernel: String, arguments: String, site: CallSite) -> Error {
+    Error::Requirement {
+        call: CalledAt::from(site),
+        kernel,
+        requirement: String::from("an array that a step writes is passed to it once"),
+        arguments,
     }
 }
 
@@ -213,7 +244,7 @@ pub(super) fn unwritten(operation: &str, array: &str, site: CallSite) -> Error {
 }
 
 fn uses_of(uses: &[(usize, Access)]) -> SmallVec<[Use; 4]> {
-    uses.iter().map(|(parameter, access)| Use { parameter: *parameter, access: *access }).collect()
+    uses.iter().map(|(part, access)| Use { part: *part, access: *access }).collect()
 }
 
 impl<S: ChainSignature> fmt::Debug for Recorder<'_, S> {

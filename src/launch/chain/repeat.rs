@@ -32,9 +32,8 @@ impl Replay<'_> {
     fn queue_and_look(&self, condition: usize) -> Result<bool> {
         let mut instance = self.take_instance()?;
         let outcome = self.queue_if_any(&mut instance).and_then(|()| {
-            let parts = instance.parts(self.bound);
-            match &parts.arrays[condition] {
-                Some(array) if self.count > 0 => self.is_set(array),
+            match instance.array(condition, self.bound) {
+                Some(array) if self.count > 0 => self.is_set(&array),
                 _ => Ok(false),
             }
         });

@@ -138,8 +138,9 @@ impl Replay<'_> {
 
 /// The arrays that the steps use, with what they do with them together.
 fn used<'a>(parts: &InstanceParts<'a>) -> SmallVec<[BoundArgument<'a>; 8]> {
-    let bind = |used: &ArrayUse| {
+    let bind = |used: &'a ArrayUse| {
         let array = parts.arrays[used.parameter]?;
+        let array = used.piece.as_ref().map_or(array, |piece| piece.of(&array));
         Some(BoundArgument::Array(BoundArray { access: used.access, ..array }))
     };
     parts.uses.iter().filter_map(bind).collect()

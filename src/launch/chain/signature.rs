@@ -9,10 +9,14 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use ndarray::{Dimension, SliceArg, SliceInfoElem};
+use smallvec::SmallVec;
+
 use super::super::arguments::bound::BoundArgument;
 use super::super::arguments::{BindAll, OneForEach};
 use super::super::arity::for_each_arity;
 use super::super::signature::{Described, In, InOut, Out, Parameter, described};
+use super::part::PartOf;
 use super::temp::{self, Temp, Temporary};
 use crate::element::Element;
 use crate::error::Result;
@@ -163,29 +167,47 @@ pub(super) type Brand<'r> = PhantomData<fn(&'r ()) -> &'r ()>;
 
 /// Stands for the argument of parameter `P` while a chain is recorded. A scalar is passed to a step
 /// as it is, an array as what the step does with it: [`read`](Symbol::read),
-/// [`write`](Symbol::write) or [`read_write`](Symbol::read_write).
+/// [`write`](Symbol::write) or [`read_write`](Symbol::read_write), of all of it or of a
+/// [`slice`](Symbol::slice).
 pub struct Symbol<'r, P> {
     pub(super) parameter: usize,
     brand: Brand<'r>,
     type_of_parameter: PhantomData<fn() -> P>,
 }
 
+/// A slice of an array parameter `P` while a chain is recorded: see [`Symbol::slice`].
+pub struct SymbolPart<'r, P> {
+    part: PartOf,
+    symbol: PhantomData<Symbol<'r, P>>,
+}
+
 /// An array in a step of a chain: as an [`In`], an [`InOut`] or an [`Out`], which is `P`.
-pub struct Intent<'r, P>(Symbol<'r, P>);
+pub struct Intent<'r, P>(SymbolPart<'r, P>);
 
 impl<'r, P> Symbol<'r, P> {
     fn new(parameter: usize) -> Self {
         Self { parameter, brand: PhantomData, type_of_parameter: PhantomData }
     }
 
+    fn part<Q>(self, slice: &[SliceInfoElem]) -> SymbolPart<'r, Q> {
+        let part = PartOf { parameter: self.parameter, slice: SmallVec::from_slice(slice) };
+        SymbolPart { part, symbol: PhantomData }
+    }
+
     fn used_as<Q>(self) -> Intent<'r, Q> {
-        Intent(Symbol::new(self.parameter))
+        Intent(self.part(&[]))
+    }
+}
+
+impl<'r, P> SymbolPart<'r, P> {
+    fn used_as<Q>(self) -> Intent<'r, Q> {
+        Intent(SymbolPart { part: self.part, symbol: PhantomData })
     }
 }
 
 impl<P> Intent<'_, P> {
-    pub(super) fn parameter(&self) -> usize {
-        self.0.parameter
+    pub(super) fn part(&self) -> &PartOf {
+        &self.0.part
     }
 }
 
@@ -197,22 +219,34 @@ impl<P> Clone for Symbol<'_, P> {
     }
 }
 
+impl<P> Clone for SymbolPart<'_, P> {
+    fn clone(&self) -> Self {
+        Self { part: self.part.clone(), symbol: PhantomData }
+    }
+}
+
 impl<P> fmt::Debug for Symbol<'_, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Symbol({})", self.parameter)
     }
 }
 
+impl<P> fmt::Debug for SymbolPart<'_, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SymbolPart({})", self.part)
+    }
+}
+
 impl<P> fmt::Debug for Intent<'_, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Intent({})", self.parameter())
+        write!(f, "Intent({})", self.part())
     }
 }
 
 macro_rules! reads {
-    ($type:ident) => {
-        impl<'r, T, D> Symbol<'r, $type<T, D>> {
-            /// The step reads the array: an [`In`] of a kernel, or the source of a copy.
+    ($symbol:ident, $type:ident) => {
+        impl<'r, T, D> $symbol<'r, $type<T, D>> {
+            /// The step reads the elements: an [`In`] of a kernel, or the source of a copy.
             #[must_use]
             pub fn read(self) -> Intent<'r, In<T, D>> {
                 self.used_as()
@@ -222,18 +256,18 @@ macro_rules! reads {
 }
 
 macro_rules! writes {
-    ($type:ident) => {
-        reads!($type);
+    ($symbol:ident, $type:ident) => {
+        reads!($symbol, $type);
 
-        impl<'r, T, D> Symbol<'r, $type<T, D>> {
-            /// The step overwrites the array without reading it: an [`Out`] of a kernel, or the
-            /// destination of a copy or a fill.
+        impl<'r, T, D> $symbol<'r, $type<T, D>> {
+            /// The step overwrites the elements without reading them: an [`Out`] of a kernel, or
+            /// the destination of a copy or a fill.
             #[must_use]
             pub fn write(self) -> Intent<'r, Out<T, D>> {
                 self.used_as()
             }
 
-            /// The step reads and writes the array: an [`InOut`] of a kernel.
+            /// The step reads and writes the elements: an [`InOut`] of a kernel.
             #[must_use]
             pub fn read_write(self) -> Intent<'r, InOut<T, D>> {
                 self.used_as()
@@ -242,10 +276,53 @@ macro_rules! writes {
     };
 }
 
-reads!(In);
-writes!(InOut);
-writes!(Out);
-writes!(Temp);
+macro_rules! slices {
+    ($type:ident) => {
+        impl<'r, T, D: Dimension> Symbol<'r, $type<T, D>> {
+            /// A part of the array, as [`SmartArray::slice`](crate::SmartArray::slice) and
+            /// `slice_mut` of the array that a replay gets. Negative indices count from its ends.
+            ///
+            /// ```
+            /// use resident::ndarray::{Ix1, Ix2, s};
+            /// use resident::{Chain, Device, In, InOut, SmartArray};
+            ///
+            /// type Frame = Chain<(In<f32, Ix1>, InOut<f32, Ix2>)>;
+            /// let frame = Frame::record("frame", |r, (edge, a)| {
+            ///     r.fill(a.slice(s![1..-1, 1..-1]).write(), 0.0)?;
+            ///     r.copy(edge.read(), a.slice(s![0, ..]).write())?;
+            ///     r.copy(edge.read(), a.slice(s![-1, ..;-1]).write())
+            /// })?;
+            /// let edge = SmartArray::from([1.0, 2.0, 3.0]);
+            /// let mut a = SmartArray::<f32, _>::ones((3, 3));
+            /// frame.launch_on(&Device::cpu().stream(), (&edge, &mut a))?;
+            /// assert_eq!(a.to_vec()?, [1.0, 2.0, 3.0, 1.0, 0.0, 1.0, 3.0, 2.0, 1.0]);
+            /// # Ok::<(), resident::Error>(())
+            /// ```
+            ///
+            /// A slice that does not fit the array of a replay is [`Shape`](crate::Error::Shape)
+            /// there.
+            #[must_use]
+            pub fn slice<I: SliceArg<D>>(self, info: I) -> SymbolPart<'r, $type<T, I::OutDim>> {
+                self.part(info.as_ref())
+            }
+        }
+    };
+}
+
+reads!(Symbol, In);
+writes!(Symbol, InOut);
+writes!(Symbol, Out);
+writes!(Symbol, Temp);
+
+reads!(SymbolPart, In);
+writes!(SymbolPart, InOut);
+writes!(SymbolPart, Out);
+writes!(SymbolPart, Temp);
+
+slices!(In);
+slices!(InOut);
+slices!(Out);
+slices!(Temp);
 
 mod sealed {
     use crate::element::Element;

@@ -16,6 +16,7 @@ use super::super::arguments::bound::{ArrayForm, BoundArgument};
 use super::super::arity::for_each_arity;
 use super::super::signature::{Flat, In, InOut, Out, Signature};
 use super::super::slice::Slice;
+use super::part::PartsNamed;
 use super::signature::{ChainSignature, Intent, Symbol};
 use crate::device::Device;
 use crate::element::Element;
@@ -33,16 +34,27 @@ pub(super) struct Step {
     pub(super) site: CallSite,
 }
 
+impl Step {
+    /// For messages.
+    pub(super) fn name(&self) -> &str {
+        match &self.kind {
+            StepKind::Launch { kernel, .. } => kernel.title(),
+            StepKind::Copy { .. } => "\"copy\"",
+            StepKind::Fill { .. } => "\"fill\"",
+        }
+    }
+}
+
 pub(super) enum StepKind {
     Launch { kernel: Arc<dyn StepKernel>, grid: StepGrid, arguments: Vec<Passed> },
     Copy { from: usize, to: usize },
     Fill { to: usize, value: Passed },
 }
 
-/// A parameter of the chain, and what a step does with its elements.
+/// A part of a parameter, by its number, and what a step does with its elements.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Use {
-    pub(super) parameter: usize,
+    pub(super) part: usize,
     pub(super) access: Access,
 }
 
@@ -68,18 +80,24 @@ impl Passed {
     }
 }
 
+/// Gets what a step launches: the code, the grid, and the arguments as the code takes them.
+pub(crate) type ServeStep<'s> =
+    &'s mut dyn FnMut(KernelCode, Grid, &[BoundArgument<'_>]) -> Result<()>;
+
 /// A kernel without its signature.
-pub(in crate::launch) trait StepKernel: Send + Sync {
+pub(crate) trait StepKernel: Send + Sync {
     /// `kernel "name"`, for messages.
     fn title(&self) -> &Arc<str>;
     fn has_requirements(&self) -> bool;
-    /// The code for a device, and the grid that it will run there. Checks the arguments.
+    /// Calls `serve` with the code for a device, and the grid that it will run there. Checks the
+    /// arguments.
     fn resolve(
         &self,
         device: &Device,
         grid: Grid,
         bound: &[BoundArgument<'_>],
-    ) -> Result<(KernelCode, Grid)>;
+        serve: ServeStep<'_>,
+    ) -> Result<()>;
 }
 
 /// The grid of a step.
@@ -149,12 +167,12 @@ where
 )]
 pub trait StepArgument<'r, P> {
     #[doc(hidden)]
-    fn passed(&self) -> Passed;
+    fn passed(&self, parts: &mut PartsNamed) -> Passed;
 }
 
 #[diagnostic::do_not_recommend]
 impl<E: Element> StepArgument<'_, E> for E {
-    fn passed(&self) -> Passed {
+    fn passed(&self, _parts: &mut PartsNamed) -> Passed {
         match BoundArgument::scalar(self) {
             BoundArgument::Scalar { bytes, show } => {
                 Passed::Value { bytes: Bytes::from_slice(bytes), show }
@@ -166,7 +184,7 @@ impl<E: Element> StepArgument<'_, E> for E {
 
 #[diagnostic::do_not_recommend]
 impl<'r, E: Element> StepArgument<'r, E> for Symbol<'r, E> {
-    fn passed(&self) -> Passed {
+    fn passed(&self, _parts: &mut PartsNamed) -> Passed {
         Passed::Scalar(self.parameter)
     }
 }
@@ -182,9 +200,9 @@ macro_rules! array_argument {
         impl<'r, T: Element, D $(: $bound)?> StepArgument<'r, $type>
             for Intent<'r, $parameter<T, D>>
         {
-            fn passed(&self) -> Passed {
-                let (parameter, access) = (self.parameter(), $parameter::<T, D>::ACCESS);
-                Passed::Array(Use { parameter, access }, $form)
+            fn passed(&self, parts: &mut PartsNamed) -> Passed {
+                let (part, access) = (parts.number_of(self.part()), $parameter::<T, D>::ACCESS);
+                Passed::Array(Use { part, access }, $form)
             }
         }
     };
@@ -202,7 +220,7 @@ array_argument!(Out);
 )]
 pub trait StepArguments<'r, K: Signature> {
     #[doc(hidden)]
-    fn all_passed(&self) -> Vec<Passed>;
+    fn all_passed(&self, parts: &mut PartsNamed) -> Vec<Passed>;
 }
 
 macro_rules! step_arguments {
@@ -213,8 +231,8 @@ macro_rules! step_arguments {
         where
             ($($parameter,)+): Signature,
         {
-            fn all_passed(&self) -> Vec<Passed> {
-                vec![$(self.$index.passed()),+]
+            fn all_passed(&self, parts: &mut PartsNamed) -> Vec<Passed> {
+                vec![$(self.$index.passed(parts)),+]
             }
         }
     };

@@ -6,9 +6,8 @@ use super::Kernel;
 use crate::device::Device;
 use crate::error::Result;
 use crate::launch::arguments::bound::BoundArgument;
-use crate::launch::chain::StepKernel;
+use crate::launch::chain::{ServeStep, StepKernel};
 use crate::launch::signature::Signature;
-use resident_backend::KernelCode;
 use resident_backend::grid::Grid;
 
 impl<S: Signature> StepKernel for Kernel<S> {
@@ -25,7 +24,8 @@ impl<S: Signature> StepKernel for Kernel<S> {
         device: &Device,
         grid: Grid,
         bound: &[BoundArgument<'_>],
-    ) -> Result<(KernelCode, Grid)> {
+        serve: ServeStep<'_>,
+    ) -> Result<()> {
         self.check(&grid, bound)?;
         let (code, limits) = (self.loaded_on(device)?, device.grid_limits());
         let grid = if code.accepts_grid(&grid, limits) {
@@ -33,6 +33,6 @@ impl<S: Signature> StepKernel for Kernel<S> {
         } else {
             self.fitted(code, grid, limits, bound)?
         };
-        Ok((code.clone(), grid))
+        serve(code.clone(), grid, bound)
     }
 }

@@ -8,9 +8,9 @@ use smallvec::SmallVec;
 use super::source::Form;
 use super::{Elementwise, ElementwiseSignature};
 use crate::array::Axes;
-use crate::device::Stream;
+use crate::device::{Device, Stream};
 use crate::error::{Error, Result, fitting};
-use crate::launch::{Arguments, BoundArgument, Rearranged};
+use crate::launch::{Arguments, BoundArgument, Kernel, Rearranged};
 use crate::ops::language::Statements;
 use crate::ops::{align, call};
 
@@ -46,8 +46,8 @@ pub(crate) fn rebound<'a>(
 }
 
 /// Enough threads for so many elements: one for each on a GPU.
-fn grid(stream: &Stream, len: usize) -> Grid {
-    let is_embedded = stream.device_ref().body_kind().is_on_host();
+fn grid(device: &Device, len: usize) -> Grid {
+    let is_embedded = device.body_kind().is_on_host();
     let threads = len.div_ceil(THREAD_LEN);
     if !is_embedded || len == 0 {
         call::cover(len)
@@ -66,26 +66,43 @@ impl<S: ElementwiseSignature> Elementwise<S> {
         arguments: &impl Arguments<S>,
         site: CallSite,
     ) -> Result<()> {
-        let statements = self.inner.statements().map_err(|fault| Error::Compile {
-            kernel: quoted(self.name()),
-            device: stream.device_ref().name(),
-            log: format!("the text of this operation cannot be used: {fault}"),
-            call: site.into(),
-        })?;
+        let device = stream.device_ref();
+        let statements = self.statements(device, site)?;
         let brief_len_max = self.brief_len_max(statements);
         arguments.with_bound(|bound| {
-            let mut arrays = arrays(bound);
-            let output = self.give_one_shape(&mut arrays, site)?;
-            align(&mut arrays, output);
-            let len = arrays[output].axes().len();
-            let kernel = self.kernel(Form::of(arrays.iter().map(Rearranged::axes)), statements);
-            let bound = rebound(bound, &arrays);
-            // SAFETY: `S` bound the arguments. `S::Sized` has the same scalars, and arrays of the
-            // same elements and access that take any number of axes.
-            unsafe {
-                kernel.launch_rearranged(stream, grid(stream, len), &bound, brief_len_max, site)
-            }
+            self.with_kernel(device, statements, bound, site, |kernel, grid, bound| {
+                // SAFETY: `S` bound the arguments. `S::Sized` has the same scalars, and arrays of
+                // the same elements and access that take any number of axes.
+                unsafe { kernel.launch_rearranged(stream, grid, bound, brief_len_max, site) }
+            })
         })
+    }
+
+    pub(super) fn statements(&self, device: &Device, site: CallSite) -> Result<&Statements> {
+        self.inner.statements().map_err(|fault| Error::Compile {
+            kernel: quoted(self.name()),
+            device: device.name(),
+            log: format!("the text of this operation cannot be used: {fault}"),
+            call: site.into(),
+        })
+    }
+
+    /// Calls `serve` with the kernel for arguments that are bound to `S`, its grid, and the
+    /// arguments for its signature.
+    pub(super) fn with_kernel(
+        &self,
+        device: &Device,
+        statements: &Statements,
+        bound: &[BoundArgument<'_>],
+        site: CallSite,
+        serve: impl FnOnce(&Kernel<S::Sized>, Grid, &[BoundArgument<'_>]) -> Result<()>,
+    ) -> Result<()> {
+        let mut arrays = arrays(bound);
+        let output = self.give_one_shape(&mut arrays, site)?;
+        align(&mut arrays, output);
+        let len = arrays[output].axes().len();
+        let kernel = self.kernel(Form::of(arrays.iter().map(Rearranged::axes)), statements);
+        serve(&kernel, grid(device, len), &rebound(bound, &arrays))
     }
 
     /// The most elements in all arrays that the calling thread serves: none where a loop or code of

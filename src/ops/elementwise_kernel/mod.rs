@@ -2,6 +2,7 @@
 
 pub(super) mod call;
 mod parameter;
+mod recorded;
 pub(super) mod source;
 
 use std::fmt;

@@ -219,7 +219,7 @@ impl Span {
     /// Calls `emit` with disjoint spans of the indices that are not in `part`, a non-empty subset
     /// of this span.
     #[inline]
-    pub(super) fn without(&self, part: &Self, mut emit: impl FnMut(Self)) {
+    pub(crate) fn without(&self, part: &Self, mut emit: impl FnMut(Self)) {
         if self.step != 1 || part.step != 1 {
             return Exclusion::new(self, part).emit_rest(emit);
         }

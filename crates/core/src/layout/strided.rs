@@ -26,7 +26,7 @@ impl OwnView {
 }
 
 impl Strided<'_> {
-    pub(super) fn to_own(self) -> OwnView {
+    pub fn to_own(self) -> OwnView {
         OwnView {
             shape: SmallVec::from_slice(self.shape),
             strides: SmallVec::from_slice(self.strides),

@@ -12,6 +12,35 @@ use crate::coherence::{Region, Span};
 pub struct ViewBox(pub(super) SmallVec<[Span; 4]>);
 
 impl ViewBox {
+    /// The box with these spans, one for each axis of the view.
+    pub fn new(spans: impl Iterator<Item = Span>) -> Self {
+        Self(spans.collect())
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.iter().any(Span::is_empty)
+    }
+
+    /// The common elements of two boxes of one view, or `None` if there are none.
+    pub fn intersection(&self, other: &Self) -> Option<Self> {
+        let common = self.0.iter().zip(&other.0).map(|(own, other)| own.intersection(other));
+        common.collect::<Option<_>>().map(Self)
+    }
+
+    /// Calls `emit` with disjoint boxes of the elements that are not in `part`, a non-empty part of
+    /// this box, as [`Region::difference`] does.
+    pub fn without(&self, part: &Self, mut emit: impl FnMut(Self)) {
+        let mut rest = self.clone();
+        for (axis, span) in part.0.iter().enumerate() {
+            self.0[axis].without(span, |piece| {
+                let mut part = rest.clone();
+                part.0[axis] = piece;
+                emit(part);
+            });
+            rest.0[axis] = *span;
+        }
+    }
+
     /// The box in elements, given the box of the same view in bytes.
     fn without_bytes(mut self) -> Self {
         self.0.pop();
@@ -35,12 +64,12 @@ impl ViewBox {
 
 impl Strided<'_> {
     /// All elements.
-    pub(super) fn whole_box(&self) -> ViewBox {
+    pub fn whole_box(&self) -> ViewBox {
         ViewBox(self.shape.iter().map(|len| Span::full(*len as u64)).collect())
     }
 
     /// A box of this view as a view with ascending strides.
-    pub(super) fn part(&self, part: &ViewBox) -> OwnView {
+    pub fn part(&self, part: &ViewBox) -> OwnView {
         let mut offset = self.lowest();
         let mut strides: SmallVec<[isize; 4]> = SmallVec::new();
         for (span, stride) in part.0.iter().zip(self.strides) {

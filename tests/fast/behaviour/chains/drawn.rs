@@ -2,6 +2,8 @@
 //! plain arrays.
 
 use super::{assert_no_hazards, devices};
+use resident::ndarray::{SliceInfo, SliceInfoElem};
+use resident::ops::Elementwise;
 use resident::{Chain, Temp};
 use support::prelude::*;
 
@@ -22,21 +24,53 @@ type Drawn = Chain<(
 const ROWS: usize = 12;
 const COLUMNS: usize = 10;
 
-/// What a step does with arrays of the chain, by their numbers: 0 is the input, 3 the output, and 4
-/// and 5 are the temporaries.
+/// A part of an array of the chain, by the numbers of the array and of slices of its rows and
+/// columns. Array 0 is the input, 3 the output, and 4 and 5 are the temporaries.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Part(usize, usize, usize);
+
+/// What a step does.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     /// `to = from + k`.
-    Plus(usize, usize),
+    Plus(Part, Part),
     /// `to += from`.
-    Accumulate(usize, usize),
-    Copy(usize, usize),
-    Fill(usize, Option<u32>),
+    Accumulate(Part, Part),
+    /// `to = to * k + from`.
+    Apply(Part, Part),
+    Copy(Part, Part),
+    Fill(Part, Option<u32>),
+}
+
+type Slices = SliceInfo<[SliceInfoElem; 2], Ix2, Ix2>;
+
+impl Part {
+    /// Slices of one length are pairs, from an even number on.
+    fn slices(self) -> Slices {
+        let any = |start, end, step| SliceInfoElem::Slice { start, end, step };
+        let rows = [any(0, None, 1), any(0, None, -1), any(0, None, 2), any(0, None, -2)];
+        let columns = [
+            any(0, None, 1),
+            any(0, None, -1),
+            any(0, Some(1), 1),
+            any(-1, None, 1),
+            any(1, None, 1),
+            any(0, Some(-1), -1),
+        ];
+        [rows[self.1], columns[self.2]].try_into().expect("two ranges")
+    }
+
+    /// A part of another array, in the shape of this one.
+    fn like(self, array: usize, random: &mut Random) -> Self {
+        let mut twin = |number: usize| number / 2 * 2 + random.below(2);
+        Self(array, twin(self.1), twin(self.2))
+    }
 }
 
 struct Kernels {
     plus: Plus,
     accumulate: Kernel<(In<u32, Ix2>, InOut<u32, Ix2>)>,
+    apply: Elementwise<(u32, In<u32>, InOut<u32>)>,
 }
 
 fn kernels() -> Kernels {
@@ -45,42 +79,59 @@ fn kernels() -> Kernels {
             .host(|_, (k, x, mut y)| y.assign(&x.mapv(|x| x.wrapping_add(k)))),
         accumulate: Kernel::<(In<u32, Ix2>, InOut<u32, Ix2>)>::new("accumulate")
             .host(|_, (x, mut y)| y.zip_mut_with(&x, |y, x| *y = y.wrapping_add(*x))),
+        apply: Elementwise::new("apply", "y = y * k + x", ["k", "x", "y"])
+            .host(|(k, x, y): (u32, u32, &mut u32)| *y = y.wrapping_mul(k).wrapping_add(x)),
     }
 }
 
 /// Draws steps that read nothing before it is written.
 fn draw(random: &mut Random) -> Vec<Step> {
-    let mut has_contents = [true, true, true, false, false, false];
+    let mut written: Vec<Part> = (0..3).map(|array| Part(array, 0, 0)).collect();
     let mut steps = Vec::new();
     for _ in 0..1 + random.below(8) {
-        let to = 1 + random.below(5);
-        let known: Vec<usize> = (0..6).filter(|at| has_contents[*at] && *at != to).collect();
+        let is_whole = random.below(2) == 0;
+        let mut number = |below| if is_whole { 0 } else { random.below(below) };
+        let (rows, columns) = (number(4), number(6));
+        let to = Part(1 + random.below(5), rows, columns);
+        let has_contents =
+            |part: Part| written.iter().any(|known| *known == part || *known == Part(part.0, 0, 0));
+        let known: Vec<Part> = (0..6).map(|array| to.like(array, random)).collect();
+        let known: Vec<Part> =
+            known.into_iter().filter(|part| part.0 != to.0 && has_contents(*part)).collect();
         let from = known[random.below(known.len())];
-        let step = match random.below(4) {
+        let step = match random.below(5) {
             0 => Step::Plus(from, to),
-            1 if has_contents[to] => Step::Accumulate(from, to),
-            2 => Step::Copy(from, to),
-            3 => Step::Fill(to, (random.below(2) == 0).then_some(7)),
+            1 if has_contents(to) => Step::Accumulate(from, to),
+            2 if has_contents(to) => Step::Apply(from, to),
+            3 => Step::Copy(from, to),
+            4 => Step::Fill(to, (random.below(2) == 0).then_some(7)),
             _ => continue,
         };
-        has_contents[to] = true;
+        written.push(to);
         steps.push(step);
-    }
-    if !has_contents[3] {
-        steps.push(Step::Fill(3, None));
     }
     steps
 }
 
-/// Calls a method of the symbol with a number.
+/// Calls a method of the symbol with a number, or of a part of it.
 macro_rules! symbol {
-    ($symbols:ident, $at:expr, $method:ident) => {
-        match $at {
-            1 => $symbols.1.$method(),
-            2 => $symbols.2.$method(),
-            3 => $symbols.3.$method(),
-            4 => $symbols.4.$method(),
-            _ => $symbols.5.$method(),
+    ($symbols:ident, $part:expr, $method:ident) => {
+        match $part.0 {
+            1 => of_part!($symbols.1, $part, $method),
+            2 => of_part!($symbols.2, $part, $method),
+            3 => of_part!($symbols.3, $part, $method),
+            4 => of_part!($symbols.4, $part, $method),
+            _ => of_part!($symbols.5, $part, $method),
+        }
+    };
+}
+
+macro_rules! of_part {
+    ($symbol:expr, $part:expr, $method:ident) => {
+        if ($part.1, $part.2) == (0, 0) {
+            $symbol.$method()
+        } else {
+            $symbol.slice($part.slices()).$method()
         }
     };
 }
@@ -88,7 +139,10 @@ macro_rules! symbol {
 fn record(kernels: &Kernels, steps: &[Step]) -> Drawn {
     Drawn::record("drawn", |r, (k, a, b, c, d, e, f)| {
         let symbols = (a, b, c, d, e, f);
-        let reads = |at| if at == 0 { a.read() } else { symbol!(symbols, at, read) };
+        let reads = |part: Part| match part.0 {
+            0 => of_part!(a, part, read),
+            _ => symbol!(symbols, part, read),
+        };
         steps.iter().try_for_each(|step| match *step {
             Step::Plus(from, to) => {
                 r.launch(&kernels.plus, 1, (k, reads(from), symbol!(symbols, to, write)))
@@ -96,6 +150,9 @@ fn record(kernels: &Kernels, steps: &[Step]) -> Drawn {
             Step::Accumulate(from, to) => {
                 let to = symbol!(symbols, to, read_write);
                 r.launch(&kernels.accumulate, 1, (reads(from), to))
+            }
+            Step::Apply(from, to) => {
+                r.apply(&kernels.apply, (k, reads(from), symbol!(symbols, to, read_write)))
             }
             Step::Copy(from, to) => r.copy(reads(from), symbol!(symbols, to, write)),
             Step::Fill(to, Some(value)) => r.fill(symbol!(symbols, to, write), value),
@@ -107,15 +164,20 @@ fn record(kernels: &Kernels, steps: &[Step]) -> Drawn {
 
 /// Does to plain arrays what a replay does.
 fn apply(steps: &[Step], k: u32, arrays: &mut [Values; 6]) {
-    for step in steps {
-        match *step {
-            Step::Plus(from, to) => arrays[to] = arrays[from].mapv(|x| x.wrapping_add(k)),
-            Step::Accumulate(from, to) => {
-                let from = arrays[from].clone();
-                arrays[to].zip_mut_with(&from, |y, x| *y = y.wrapping_add(*x));
+    let mut step = |from: Option<Part>, to: Part, value: &dyn Fn(u32, u32) -> u32| {
+        let from = from.unwrap_or(to);
+        let from = arrays[from.0].slice(from.slices()).to_owned();
+        arrays[to.0].slice_mut(to.slices()).zip_mut_with(&from, |y, x| *y = value(*y, *x));
+    };
+    for recorded in steps {
+        match *recorded {
+            Step::Plus(from, to) => step(Some(from), to, &|_, x| x.wrapping_add(k)),
+            Step::Accumulate(from, to) => step(Some(from), to, &|y, x| y.wrapping_add(x)),
+            Step::Apply(from, to) => {
+                step(Some(from), to, &|y, x| y.wrapping_mul(k).wrapping_add(x));
             }
-            Step::Copy(from, to) => arrays[to] = arrays[from].clone(),
-            Step::Fill(to, value) => arrays[to].fill(value.unwrap_or(k)),
+            Step::Copy(from, to) => step(Some(from), to, &|_, x| x),
+            Step::Fill(to, value) => step(None, to, &|_, _| value.unwrap_or(k)),
         }
     }
 }

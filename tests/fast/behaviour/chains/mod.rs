@@ -4,6 +4,7 @@ mod audited;
 mod drawn;
 mod failures;
 mod memory;
+mod parts;
 mod recording;
 mod replays;
 mod shapes;
