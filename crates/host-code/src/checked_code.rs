@@ -1,10 +1,12 @@
 //! How a compiler makes code that announces each access: as assembly, which gets gaps between its
 //! variables, and which is linked with the functions that it calls (`hooks.hpp`). These are
-//! compiled once, since they are the same for all sources.
+//! compiled once, since they are the same for all sources. Clang's code is changed twice, before
+//! and after it is optimised (`clang_code`).
 
 use std::ffi::OsString;
 
-use super::compiler::{Compiler, LINKING};
+use super::clang_code::{self, NOT_OPTIMISED, OF_CODE};
+use super::compiler::{Compiler, Fault, LINKING};
 use super::kept_code;
 use super::sanitizer::gaps::with_gaps;
 use super::sanitizer::section_of_warnings;
@@ -13,7 +15,7 @@ use super::temporary_files::{TemporaryFile, unusable};
 
 /// Options for code that is checked while it runs: each access of the source is announced, as it
 /// stands there.
-const OPTIONS: [&str; 12] = [
+const OPTIONS: [&str; 13] = [
     "-O2",
     "-fno-optimize-sibling-calls",
     "-fno-delete-null-pointer-checks",
@@ -23,6 +25,8 @@ const OPTIONS: [&str; 12] = [
     "-fsanitize=integer-divide-by-zero",
     // Before it divides a vector's access into those of its parts.
     "-fsanitize=alignment",
+    // Local arrays have an end too.
+    "-fsanitize=object-size",
     // Compilers do not announce accesses to memory that they know to be new.
     "-fno-builtin-malloc",
     "-fno-builtin-free",
@@ -32,7 +36,7 @@ const OPTIONS: [&str; 12] = [
 ];
 
 /// More of them, in the spelling of GCC and of Clang.
-const OPTIONS_OF_GCC: [&str; 9] = [
+const OPTIONS_OF_GCC: [&str; 8] = [
     // Accesses and functions stay where the source has them.
     "-fno-ipa-sra",
     "-fno-ipa-icf",
@@ -42,8 +46,6 @@ const OPTIONS_OF_GCC: [&str; 9] = [
     "-fno-tree-tail-merge",
     // A loop that goes beyond an array's end must do so.
     "-fno-aggressive-loop-optimizations",
-    // Local arrays have an end too.
-    "-fsanitize=object-size",
     "--param=tsan-instrument-func-entry-exit=0",
     "--param=tsan-distinguish-volatile=1",
 ];
@@ -79,13 +81,8 @@ impl Compiler {
         refused: impl Fn(String) -> String,
     ) -> Result<(), String> {
         let assembly = TemporaryFile::new("s")?;
-        let checked = [&["-S"], &*self.checked_options()].concat();
-        let log = self.run(source, &assembly, options, &checked);
-        let log = log.map_err(|fault| fault.text(&refused))?;
-        let text = std::fs::read(&assembly.path);
-        let text = text.map_err(|fault| unusable(&fault.to_string()))?;
-        // In comments Clang writes characters of one byte.
-        let text = String::from_utf8_lossy(&text);
+        let made = self.checked_assembly(source, &assembly, options);
+        let (text, log) = made.map_err(|fault| fault.text(&refused))?;
         assembly.fill([with_gaps(&text), section_of_warnings(&log)].concat().as_bytes())?;
         let hooks = self.hooks(&[])?;
         let atomics = calls_atomic_hooks(&text).then(|| self.hooks(&[ATOMIC_HOOKS])).transpose()?;
@@ -95,6 +92,27 @@ impl Compiler {
         self.run(&assembly, output, &objects, &LINKING)
             .map(drop)
             .map_err(|fault| fault.text(refused))
+    }
+
+    /// Makes assembly of checked code in a file. Returns it, and the compiler's log.
+    fn checked_assembly(
+        &self,
+        source: &TemporaryFile,
+        assembly: &TemporaryFile,
+        options: &[OsString],
+    ) -> Result<(String, String), Fault> {
+        let checked = self.checked_options();
+        if !self.is_clang() {
+            let log = self.run(source, assembly, options, &[&["-S"], &*checked].concat())?;
+            return Ok((text(assembly)?, log));
+        }
+        let file = TemporaryFile::new("ll").map_err(Fault::NotRun)?;
+        let log = self.run(source, &file, options, &[&NOT_OPTIMISED, &*checked].concat())?;
+        let code = text(&file)?;
+        file.fill(clang_code::with_lengths(&code).as_bytes()).map_err(Fault::NotRun)?;
+        self.run(&file, assembly, options, &[&OF_CODE, &*checked].concat())?;
+        let assembly = clang_code::with_announced_copies(&text(assembly)?);
+        Ok((assembly, clang_code::with_functions(&log, &code)))
     }
 
     /// A file with the functions that checked code calls, from memory or from disk, or compiled
@@ -119,6 +137,13 @@ impl Compiler {
 
 fn path(file: &TemporaryFile) -> OsString {
     file.path.clone().into_os_string()
+}
+
+/// What a file has. In comments Clang writes characters of one byte.
+fn text(file: &TemporaryFile) -> Result<String, Fault> {
+    let bytes = std::fs::read(&file.path);
+    let bytes = bytes.map_err(|fault| Fault::NotRun(unusable(&fault.to_string())))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Whether assembly calls functions of the thread sanitizer for atomic operations. Those for fences

@@ -79,8 +79,15 @@ const KEPT_RELOCATIONS: &str = "-Wl,--emit-relocs";
 /// A function of the source is never one of C, whatever its name. Clang knows no other names of
 /// mathematics; it gets those options for functions that it takes for ones that do not return.
 const OWN_FUNCTIONS: &str = "-fno-builtin";
-const OWN_ENDINGS: [&str; 4] =
-    ["-fno-builtin-exit", "-fno-builtin-_exit", "-fno-builtin-abort", "-fno-builtin-longjmp"];
+const OPTIONS_OF_CLANG: [&str; 5] = [
+    "-fno-builtin-exit",
+    "-fno-builtin-_exit",
+    "-fno-builtin-abort",
+    "-fno-builtin-longjmp",
+    // What one lane alone sets, before all pass it to a shuffle, has a value in the others too:
+    // else Clang takes it that all set it, and does in all what that lane was to do.
+    "-ftrivial-auto-var-init=pattern",
+];
 
 /// Numbers of 128 bits are divided by a function of the compiler's, which becomes code of the
 /// library, where a division by zero has a result.
@@ -333,7 +340,7 @@ impl Family {
         let level = processor::option().filter(|_| is_since(11, 12));
         let of_family = match self {
             Self::Gcc(_) => &[OWN_FUNCTIONS, FEW_ERRORS, DIVISIONS_STAY][..],
-            Self::Clang(_) => &OWN_ENDINGS,
+            Self::Clang(_) => &OPTIONS_OF_CLANG,
             Self::Other => &[],
         };
         let of_version = [
@@ -350,7 +357,7 @@ impl Family {
 #[cfg(test)]
 mod tests {
     use super::{
-        Compiler, DIVISIONS_STAY, ENDLESS_LOOPS, FEW_ERRORS, Family, GUARD_SIZE, OWN_ENDINGS,
+        Compiler, DIVISIONS_STAY, ENDLESS_LOOPS, FEW_ERRORS, Family, GUARD_SIZE, OPTIONS_OF_CLANG,
         OWN_FUNCTIONS, STACK_CLASH_PROTECTION, WRAPPING_POINTERS,
     };
     use crate::processor;
@@ -379,7 +386,7 @@ mod tests {
     #[test]
     fn compilers_get_the_options_that_they_know() {
         let guard_size = Some(GUARD_SIZE).filter(|_| cfg!(target_arch = "aarch64"));
-        let (gcc, clang) = ([OWN_FUNCTIONS, FEW_ERRORS, DIVISIONS_STAY], OWN_ENDINGS);
+        let (gcc, clang) = ([OWN_FUNCTIONS, FEW_ERRORS, DIVISIONS_STAY], OPTIONS_OF_CLANG);
         let wrapping = Some(WRAPPING_POINTERS);
         let protection = Some(STACK_CLASH_PROTECTION);
         let (endless, level) = (Some(ENDLESS_LOOPS), processor::option());

@@ -32,7 +32,7 @@ inline bool has_waited(resident_progress &, unsigned int) { return resident_has_
 template <typename Parameter> union aligned_parameter {
     Parameter value;
     RESIDENT_UNCHECKED explicit aligned_parameter(const void *words) {
-        __builtin_memcpy(static_cast<void *>(&value), words, sizeof(Parameter));
+        RESIDENT_UNCHECKED_COPY(static_cast<void *>(&value), words, sizeof(Parameter));
     }
     RESIDENT_UNCHECKED ~aligned_parameter() {}
 };

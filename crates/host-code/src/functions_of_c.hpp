@@ -3,15 +3,17 @@
 // a call with an integer is ambiguous, as NVRTC says.
 
 // A source may define such a function again, as for NVRTC. GCC knows them by these names only
-// (`-fno-builtin`), and Clang by the usual ones.
+// (`-fno-builtin`), and Clang by the usual ones, but for those with other values than its own, which
+// a source cannot define again then.
 #define RESIDENT_OF_C extern __attribute__((gnu_inline, always_inline)) inline
-#ifdef __clang__
-#define RESIDENT_FUNCTION(T, name, parameters, ...) extern "C" T name parameters;
-#else
-#define RESIDENT_FUNCTION(T, name, parameters, ...)                                               \
+#define RESIDENT_DEFINED(T, name, parameters, ...)                                                \
     extern "C" {                                                                                  \
     RESIDENT_OF_C T name parameters { return __VA_ARGS__; }                                       \
     }
+#ifdef __clang__
+#define RESIDENT_FUNCTION(T, name, parameters, ...) extern "C" T name parameters;
+#else
+#define RESIDENT_FUNCTION RESIDENT_DEFINED
 #endif
 #define RESIDENT_BUILTIN(T, name, parameters, arguments)                                          \
     RESIDENT_FUNCTION(T, name, parameters, __builtin_##name arguments)
@@ -28,13 +30,15 @@
 
 /// A function for `double`, the one for `float` by its own name, and by the same: with these
 /// values, or with those of the compiler's functions.
-#define RESIDENT_VALUES(Double, Float, name, of_double, of_float, arguments, double_value, ...)   \
-    RESIDENT_FUNCTION(Double, name, of_double, double_value)                                      \
-    RESIDENT_FUNCTION(Float, name##f, of_float, __VA_ARGS__)                                      \
+#define RESIDENT_THREE(define, Double, Float, name, of_double, of_float, arguments, double_value, \
+                       ...)                                                                       \
+    define(Double, name, of_double, double_value)                                                 \
+    define(Float, name##f, of_float, __VA_ARGS__)                                                 \
     RESIDENT_OVERLOAD(Float, name, of_float, arguments, __VA_ARGS__)
+#define RESIDENT_VALUES(...) RESIDENT_THREE(RESIDENT_DEFINED, __VA_ARGS__)
 #define RESIDENT_BOTH(Double, Float, name, of_double, of_float, arguments)                        \
-    RESIDENT_VALUES(Double, Float, name, of_double, of_float, arguments,                          \
-                    __builtin_##name arguments, __builtin_##name##f arguments)
+    RESIDENT_THREE(RESIDENT_FUNCTION, Double, Float, name, of_double, of_float, arguments,        \
+                   __builtin_##name arguments, __builtin_##name##f arguments)
 // GCC takes such calls, which are ambiguous.
 #define RESIDENT_NOT_MIXED(name)                                                                  \
     template <typename... Types,                                                                  \
@@ -171,9 +175,11 @@ RESIDENT_OF_FLOAT float remquo(float x, float y, int *quotient) { return remquof
 #undef RESIDENT_EXTREME_OF
 #undef RESIDENT_BOTH
 #undef RESIDENT_VALUES
+#undef RESIDENT_THREE
 #undef RESIDENT_OVERLOAD
 #undef RESIDENT_BUILTIN
 #undef RESIDENT_FUNCTION
+#undef RESIDENT_DEFINED
 #undef RESIDENT_OF_C
 
 extern "C" void *malloc(size_t bytes);

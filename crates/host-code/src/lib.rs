@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `compiler`, `processor`, `advice` | the C++ compiler: which one, its options, its log |
 //! | `limited` | how long it may take, and how much memory |
-//! | `checked_code` | how it compiles code that announces each access |
+//! | `checked_code`, `clang_code` | how it compiles code that announces each access |
 //! | `precompiled`, `kept_code` | the headers, precompiled; what was compiled before |
 //! | `translation` | the source with the headers around it; dynamic shared memory |
 //! | `declared_kernels` | the kernels that a source declares, for errors |
@@ -38,6 +38,7 @@ mod advice;
 mod block;
 mod body;
 mod checked_code;
+mod clang_code;
 mod compilation;
 pub mod compiler;
 mod contraction;

@@ -103,7 +103,8 @@ struct resident_access_of_type {
     const char *file;
     unsigned int line, column;
     const void *type;
-    /// The power of two of which the address must be a multiple; 0 if it is beyond a variable.
+    /// The power of two of which the address must be a multiple. If it is one, it is beyond a
+    /// variable; GCC says 0 then.
     unsigned char alignment;
     /// 1 for a write.
     unsigned char kind;
@@ -115,10 +116,10 @@ RESIDENT_HOOK void __ubsan_handle_type_mismatch_v1(const resident_access_of_type
                                                    const volatile void *at) {
     if (!resident_sanitizer_calls) return;
     const unsigned int touch = access->kind == 1 ? resident_writes : resident_reads;
-    if (access->alignment == 0) {
+    const unsigned long long bytes = 1ull << access->alignment;
+    if (reinterpret_cast<unsigned long long>(at) % bytes == 0) {
         resident_sanitizer_calls->beyond(at, touch, RESIDENT_CODE);
     } else {
-        const unsigned long long bytes = 1ull << access->alignment;
         resident_sanitizer_calls->misaligned(at, bytes, touch, RESIDENT_CODE);
     }
 }
