@@ -5,7 +5,7 @@
 use super::{Numbers, assert_no_hazards, devices, numbers, seen};
 use resident::ops::Elementwise;
 use resident::{Chain, Temp};
-use support::bodies::one;
+use support::bodies::{modes, one};
 use support::prelude::*;
 
 type Table = SmartArray<u32, Ix2>;
@@ -196,7 +196,8 @@ fn what_is_lost_is_exact() {
         r.fill(a.slice(s![4..]).write(), 8)
     })
     .unwrap();
-    for device in devices() {
+    // Not the CPU, on which other tests wait for work that does not fail.
+    for device in modes().map(|emulation| Device::emulated(emulation())) {
         let mut array = numbers(8);
         chain.launch_on(&device.stream(), (&mut array,)).unwrap();
         assert_eq!(array.slice(s![..2]).to_vec().unwrap(), [7, 7], "{device}");
