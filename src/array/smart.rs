@@ -288,7 +288,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
 
     /// An array without contents or memory, in the shape of `layout`, and in its axis order if it
     /// has no gaps.
-    pub(super) fn uninit_in(layout: &Layout<D>, site: CallSite) -> Result<Self> {
+    pub(crate) fn uninit_in(layout: &Layout<D>, site: CallSite) -> Result<Self> {
         expect_fits::<T>(layout.shape(), site)?;
         Ok(Self::make(Self::packed(layout), Origin::Uninitialised, site))
     }

@@ -12,7 +12,7 @@ use super::part::{Part, PartOf};
 use super::recorder::{passed_twice, unwritten};
 use super::signature::ParameterKind;
 use super::step::{Passed, ServeStep, Step, StepKind, Use};
-use super::temp::Temporary;
+use super::temp::{ReadBy, Temporary};
 use super::uses::{ArrayUse, Flow};
 use crate::device::{Device, Stream};
 use crate::error::{CalledAt, Error, Result};
@@ -310,13 +310,18 @@ impl Core {
     ) -> Result<Vec<Option<Temporary>>> {
         let make = |(index, bound): (usize, &BoundArgument<'_>)| match (self.kinds[index], bound) {
             (ParameterKind::Temporary(allocate), BoundArgument::Temporary(view)) => {
-                let temporary = allocate(view, site)?;
+                let temporary = allocate(view, self.who_reads(index), site)?;
                 temporary.storage().set_name(&format!("parameter {index} of {}", self.title));
                 Ok(Some(temporary))
             }
             _ => Ok(None),
         };
         bound.iter().enumerate().map(make).collect()
+    }
+
+    fn who_reads(&self, temporary: usize) -> ReadBy {
+        let condition = self.condition.map(|part| self.parts.get(part).parameter);
+        if condition == Some(temporary) { ReadBy::Host } else { ReadBy::Steps }
     }
 
     /// Whether a step copies or fills the parameter.

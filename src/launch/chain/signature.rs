@@ -17,7 +17,7 @@ use super::super::arguments::{BindAll, OneForEach};
 use super::super::arity::for_each_arity;
 use super::super::signature::{Described, In, InOut, Out, Parameter, described};
 use super::part::PartOf;
-use super::temp::{self, Temp, Temporary};
+use super::temp::{self, ReadBy, Temp, Temporary};
 use crate::element::Element;
 use crate::error::Result;
 use resident_backend::call_site::CallSite;
@@ -47,7 +47,7 @@ pub trait ChainParameter: sealed::Sealed + 'static {
 pub(super) enum ParameterKind {
     Scalar,
     Array(Access),
-    Temporary(fn(&Strided<'_>, CallSite) -> Result<Temporary>),
+    Temporary(fn(&Strided<'_>, ReadBy, CallSite) -> Result<Temporary>),
 }
 
 impl ParameterKind {

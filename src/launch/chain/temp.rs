@@ -25,8 +25,9 @@ use resident_core::layout::Strided;
 /// argument for it, which is a shape without contents. Each replay must write it before reading it.
 ///
 /// The chain allocates its memory on the device at the first replay with arguments of these shapes
-/// on a stream, and keeps it for later ones. The host never gets a copy. If the device is full, the
-/// memory gives way to other arrays while no replay uses it.
+/// on a stream, and keeps it for later ones. If the device is full, the memory gives way to other
+/// arrays while no replay uses it. The host gets no copy then, but of the temporary that
+/// [`Recorder::repeat_while`](crate::Recorder::repeat_while) names.
 ///
 /// ```
 /// use resident::{SmartArray, Temp, ndarray::Ix2};
@@ -110,8 +111,25 @@ impl<T: Element> TemporaryArray for SmartArray<T, IxDyn> {
     }
 }
 
+/// Who reads a temporary.
+#[derive(Clone, Copy)]
+pub(super) enum ReadBy {
+    /// Its contents end with the replay: a full device discards them.
+    Steps,
+    /// Also the host, after the replay, to see whether there are to be more.
+    Host,
+}
+
 /// Makes an array for a temporary. It has no memory yet.
-pub(super) fn allocate<T: Element>(view: &Strided<'_>, site: CallSite) -> Result<Temporary> {
+pub(super) fn allocate<T: Element>(
+    view: &Strided<'_>,
+    read_by: ReadBy,
+    site: CallSite,
+) -> Result<Temporary> {
     let layout = Layout::new(IxDyn(view.shape), view.strides, view.offset);
-    Ok(Box::new(SmartArray::<T, IxDyn>::temporary_in(&layout, site)?))
+    let array = match read_by {
+        ReadBy::Steps => SmartArray::<T, IxDyn>::temporary_in(&layout, site)?,
+        ReadBy::Host => SmartArray::uninit_in(&layout, site)?,
+    };
+    Ok(Box::new(array))
 }

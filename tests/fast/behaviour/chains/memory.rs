@@ -1,5 +1,7 @@
 //! The memory of temporaries, and arrays of running chains on a full device.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use super::{Numbers, assert_no_hazards, numbers, seen, twice};
 use resident::{Chain, Temp};
 use support::bodies::{Gate, modes, one, plus};
@@ -95,6 +97,39 @@ fn temporaries_are_not_written_back() {
     });
     assert_eq!(report.traffic().to_host.bytes, 0, "{report}");
     assert_eq!(array.get(0), Ok(2));
+}
+
+/// A temporary that says whether to go on gives way like any array: what the host is to read stays.
+#[test]
+fn a_temporary_that_is_looked_at_may_be_evicted() {
+    let count = Kernel::<(InOut<u32>, Out<u32>)>::new("count").host(|_, (n, go_on)| {
+        n[0] += 1;
+        go_on.fill(u32::from(!n[0].is_multiple_of(5)));
+    });
+    let chain = Chain::<(InOut<u32, Ix1>, Temp<u32, Ix1>)>::record("count", |r, (n, go_on)| {
+        r.launch(&count, one(), (n.read_write(), go_on.write()))?;
+        r.repeat_while(go_on.slice(s![7..8]).read())
+    })
+    .unwrap();
+    for emulation in modes().map(|emulation| emulation()) {
+        let device = Device::emulated(emulation.memory(4 * BYTES));
+        let (stream, is_over) = (device.new_stream().unwrap(), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let others = [(); 6].map(|()| numbers(LEN as u32));
+                while !is_over.load(Ordering::Relaxed) {
+                    others.iter().for_each(|other| drop(other.gpu_on(&device.stream()).unwrap()));
+                }
+            });
+            let mut n = numbers(LEN as u32);
+            let ran: Vec<Result<u64>> = (0..sampled(50, 2000))
+                .map(|_| chain.repeat_while_on(&stream, 10, 1, (&mut n, Temp::shape(LEN))))
+                .collect();
+            is_over.store(true, Ordering::Relaxed);
+            assert!(ran.iter().all(|ran| *ran == Ok(5)), "{device}: {ran:?}");
+        });
+        assert_no_hazards(&device);
+    }
 }
 
 /// A chain that is dropped, and instances that made room for others, end when their work has run.
