@@ -2,7 +2,9 @@
 
 mod audited;
 mod drawn;
+mod each_call;
 mod failures;
+mod losses;
 mod memory;
 mod parts;
 mod recording;

@@ -9,6 +9,7 @@ use super::lab::Lab;
 use super::ledger::{Doing, Ledgers, Place};
 use super::parts::{Cells, Elements, Part, in_memory_order, info, is_unbroken};
 use super::reference::{Contents, Reference, assert_allowed};
+use super::replays::Chains;
 use super::smart::Smart;
 use super::value::{Value, counting};
 use super::{Action, Operation, World};
@@ -33,6 +34,7 @@ pub(super) struct Machine<T: Value> {
     /// If no call can fail.
     pub(super) ledgers: Option<Ledgers>,
     pub(super) kernels: Kernels<T>,
+    pub(super) chains: Chains<T>,
     pub(super) events: Vec<Event>,
     pub(super) promised: Vec<Promised<T>>,
     pub(super) journal: Journal,
@@ -70,6 +72,7 @@ impl<T: Value> Machine<T> {
             arrays: Vec::new(),
             references: Vec::new(),
             kernels: Kernels::new(lab),
+            chains: Chains::new(),
             events: Vec::new(),
             promised: Vec::new(),
             journal,
@@ -101,6 +104,7 @@ impl<T: Value> Machine<T> {
                 self.combine(arrays, &parts, surplus, lane);
             }
             Operation::Halves(halves) => self.halves(&halves),
+            Operation::Replay(replay) => self.replay(&replay),
             Operation::Combs { array, axis, lanes, value } => {
                 self.combs(below(array, ARRAYS), axis, lanes, self.value(value));
             }

@@ -16,6 +16,7 @@ mod machine;
 mod pairs;
 mod parts;
 mod reference;
+mod replays;
 mod smart;
 mod value;
 mod whole;
@@ -89,6 +90,7 @@ pub enum Operation {
     WaitPending { pending: u8 },
     Synchronize { what: Waiting },
     Explicit { array: u8, part: Part, lane: u8, value: u8, visits: [Visit; 4] },
+    Replay(Replay),
 }
 
 /// An operation between the two sides of a split.
@@ -101,6 +103,36 @@ pub struct Halves {
     surplus: Surplus,
     lane: u8,
     transfer: Transfer,
+}
+
+/// A replay of a chain over two parts.
+#[derive(Arbitrary, Clone, Copy, Debug)]
+pub struct Replay {
+    arrays: [u8; 2],
+    parts: [Part; 2],
+    surplus: Surplus,
+    lane: u8,
+    value: u8,
+    steps: Steps,
+    /// How often, and how long `While` goes on.
+    repeats: u8,
+}
+
+/// What a chain does with a part that it reads and one that it writes.
+#[derive(Arbitrary, Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Steps {
+    /// Copies it, by way of a temporary.
+    Carry,
+    /// Mixes the second, in a temporary.
+    Change,
+    /// Combines both, and a temporary.
+    Combine,
+    /// Copies every second index of the first axis, and mixes the others.
+    Combs,
+    /// As `Combs`, but the kernel breaks.
+    Break,
+    /// Mixes the second while a temporary says so.
+    While,
 }
 
 /// An operation on one part of a device array.

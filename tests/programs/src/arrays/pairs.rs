@@ -7,7 +7,9 @@ use super::journal::{Misfit, Use, may_be_lost};
 use super::kernels::Kernels;
 use super::ledger::{Doing, Place};
 use super::machine::{ARRAYS, Machine, below, grid};
-use super::parts::{Cells, Part, Surplus, comb, common, have_one_order, info, is_unbroken};
+use super::parts::{
+    Cells, Elements, Info, Part, Surplus, comb, common, have_one_order, info, is_unbroken,
+};
 use super::reference::Contents;
 use super::smart::Smart;
 use super::value::{Value, combined};
@@ -52,7 +54,30 @@ fn misfits(transfer: Transfer, source: &Cells, target: &Cells) -> Vec<Misfit> {
     all.into_iter().filter(|(applies, _)| *applies).map(|(_, misfit)| misfit).collect()
 }
 
+/// Parts of two arrays, cut to one shape.
+pub(super) struct Parts {
+    pub(super) from: usize,
+    pub(super) to: usize,
+    pub(super) elements: [Elements; 2],
+    pub(super) crops: [Info; 2],
+    pub(super) source: Cells,
+    pub(super) target: Cells,
+}
+
 impl<T: Value> Machine<T> {
+    pub(super) fn two_parts(&self, arrays: [u8; 2], parts: &[Part; 2], surplus: Surplus) -> Parts {
+        let from = below(arrays[0], ARRAYS);
+        let to = (from + 1 + below(arrays[1], ARRAYS - 1)) % ARRAYS;
+        let elements = [(from, &parts[0]), (to, &parts[1])]
+            .map(|(array, part)| self.arrays[array].resolve(part));
+        let [source, target] = [(from, &elements[0]), (to, &elements[1])]
+            .map(|(array, part)| self.references[array].layout.slice(info(part)));
+        let crops = common([source.shape(), target.shape()], surplus);
+        let (source, target) =
+            (source.slice(&crops[0]).to_owned(), target.slice(&crops[1]).to_owned());
+        Parts { from, to, elements, crops, source, target }
+    }
+
     pub(super) fn pair(
         &mut self,
         arrays: [u8; 2],
@@ -61,15 +86,8 @@ impl<T: Value> Machine<T> {
         lane: u8,
         transfer: Transfer,
     ) {
-        let from = below(arrays[0], ARRAYS);
-        let to = (from + 1 + below(arrays[1], ARRAYS - 1)) % ARRAYS;
-        let parts = [(from, &parts[0]), (to, &parts[1])]
-            .map(|(array, part)| self.arrays[array].resolve(part));
-        let [source, target] = [(from, &parts[0]), (to, &parts[1])]
-            .map(|(array, part)| self.references[array].layout.slice(info(part)));
-        let crops = common([source.shape(), target.shape()], surplus);
-        let (source, target) =
-            (source.slice(&crops[0]).to_owned(), target.slice(&crops[1]).to_owned());
+        let Parts { from, to, elements: parts, crops, source, target } =
+            self.two_parts(arrays, parts, surplus);
         if repeats(transfer, &source, &target) {
             return;
         }

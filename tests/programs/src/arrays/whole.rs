@@ -299,6 +299,7 @@ impl<T: Value> Machine<T> {
         }
         self.arrays.clear();
         self.promised.clear();
+        self.chains.clear();
         self.events.clear();
         self.settle();
         // If the program did not write the elements that it requested to overwrite, `race_check`
