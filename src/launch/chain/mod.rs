@@ -219,9 +219,10 @@ impl<S: ChainSignature> Chain<S> {
     ///
     /// # Errors
     ///
-    /// As [`launch_on`](Self::launch_on), and as [`SmartArray::get`](crate::SmartArray::get) for
-    /// the array. [`Shape`](crate::Error::Shape) if that has not one element, if the chain names
-    /// none, or if `look_every` is 0. Replays that were queued by then have run.
+    /// As [`launch_on`](Self::launch_on). [`Shape`](crate::Error::Shape) if the array has not one
+    /// element, if the chain names none, or if `look_every` is 0; nothing is queued then. As
+    /// [`SmartArray::get`](crate::SmartArray::get) for the array: replays that were queued by then
+    /// have run.
     #[track_caller]
     pub fn repeat_while_on(
         &self,

@@ -1,6 +1,7 @@
 //! Replays while an array says so.
 
 use super::super::arguments::bound::{BoundArgument, BoundArray};
+use super::instance::Instance;
 use super::replay::Replay;
 use crate::error::{CalledAt, Error, Result};
 use crate::transfer;
@@ -11,10 +12,10 @@ impl Replay<'_> {
     /// `most`. Returns their number.
     pub(super) fn repeat_while(&self, most: u64) -> Result<u64> {
         let Some(condition) = self.core.condition else {
-            return Err(self.no_condition("names no array that says whether to go on"));
+            return Err(self.no_condition("a chain that names none"));
         };
         if self.count == 0 {
-            return Err(self.no_condition("looks at the array every 0 replays"));
+            return Err(self.no_condition("a look at it every 0 replays"));
         }
         let mut ran = 0;
         loop {
@@ -31,22 +32,26 @@ impl Replay<'_> {
     /// it checks the arguments.
     fn queue_and_look(&self, condition: usize) -> Result<bool> {
         let mut instance = self.take_instance()?;
-        let outcome = self.queue_if_any(&mut instance).and_then(|()| {
-            match instance.array(condition, self.bound) {
-                Some(array) if self.count > 0 => self.is_set(&array),
-                _ => Ok(false),
-            }
-        });
+        let outcome = self.queue_then_look(&mut instance, condition);
         self.instances.keep(instance);
         outcome
     }
 
+    fn queue_then_look(&self, instance: &mut Instance, condition: usize) -> Result<bool> {
+        let is_other = |array: &BoundArray<'_>| array.len != 1;
+        if let Some(array) = instance.array(condition, self.bound).filter(is_other) {
+            let described = BoundArgument::Array(array).describe();
+            return Err(self.no_condition(&described));
+        }
+        self.queue_if_any(instance)?;
+        match instance.array(condition, self.bound) {
+            Some(array) if self.count > 0 => self.is_set(&array),
+            _ => Ok(false),
+        }
+    }
+
     /// Whether the only element of an array is not 0.
     fn is_set(&self, array: &BoundArray<'_>) -> Result<bool> {
-        if array.len != 1 {
-            let described = BoundArgument::Array(*array).describe();
-            return Err(self.no_condition(&format!("looks at {described}")));
-        }
         let (stored, title) = (array.stored(), &self.core.title);
         let (mut value, offset) = ([0; 4], array.view.offset);
         if !transfer::read_newest(array.storage, offset, &mut value, self.site) {

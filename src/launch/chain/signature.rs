@@ -300,7 +300,9 @@ macro_rules! slices {
             /// ```
             ///
             /// A slice that does not fit the array of a replay is [`Shape`](crate::Error::Shape)
-            /// there.
+            /// there. So it is if slices of a view of smaller elements
+            /// ([`reinterpret_mut`](crate::SmartArray::reinterpret_mut)) begin or end within an
+            /// element of the array of which a step writes some.
             #[must_use]
             pub fn slice<I: SliceArg<D>>(self, info: I) -> SymbolPart<'r, $type<T, I::OutDim>> {
                 self.part(info.as_ref())

@@ -3,6 +3,7 @@
 mod audited;
 mod drawn;
 mod each_call;
+mod extremes;
 mod failures;
 mod losses;
 mod memory;

@@ -184,10 +184,12 @@ fn what_repeats_needs_an_array_of_one_element() {
         r.repeat_while(a.read())
     })
     .unwrap();
-    for (every, text) in [(1, "shape [2]"), (0, "every 0 replays")] {
-        let refused = chain.repeat_while_on(&stream, 2, every, (&mut array,)).unwrap_err();
+    for (most, every, text) in [(2, 1, "shape [2]"), (0, 1, "shape [2]"), (2, 0, "every 0 replays")]
+    {
+        let refused = chain.repeat_while_on(&stream, most, every, (&mut array,)).unwrap_err();
         assert!(refused.to_string().contains(text), "{refused}");
     }
+    assert_eq!(seen(&array), [0, 1], "nothing was queued");
     let none = [
         unnamed.repeat_while_on(&stream, 0, 1, (1, &mut array)),
         chain.repeat_while_on(&stream, 0, 0, (&mut array,)),
