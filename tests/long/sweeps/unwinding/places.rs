@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::thread;
 use std::time::Duration;
 
-use resident::DeviceKind;
+use resident::{Chain, DeviceKind, Temp};
 
 use super::user_code::{Broken, Captured, waker};
 use super::{KERNEL_TIME, Place, Scene, Table, add, one, start};
@@ -29,6 +29,7 @@ pub(crate) const CALLS: &[Place] = &[
     ("copy_from_host, from pinned memory", copy_from_pinned_host),
     ("from_host_on", from_host_on),
     ("a launch", launch),
+    ("replays of a chain", replays),
     ("an assignment", assign),
     ("the drop of a watched array", drop_watched),
     ("host", |scene| use_all_kinds(scene, |x, _| x.host().map(drop))),
@@ -175,6 +176,33 @@ fn launch(scene: &Scene<'_>) {
         assert_eq!(seen, sums[2]);
     }
     scene.assert_still(&array.into_array().expect("the host has it"));
+}
+
+fn replays(scene: &Scene<'_>) {
+    type Counting = Chain<(InOut<u32, Ix2>, Temp<u32, Ix2>, Temp<u32, Ix1>)>;
+    let add = add();
+    let chain = Counting::record("counting", |r, (a, tmp, go_on)| {
+        r.copy(a.read(), tmp.write())?;
+        r.launch(&add, one(), (1, tmp.read_write()))?;
+        r.copy(tmp.slice(s![1.., ..]).read(), a.slice(s![1.., ..]).write())?;
+        r.fill(go_on.write(), 1)?;
+        r.repeat_while(go_on.read())
+    });
+    let (chain, [here, _, other]) = (chain.expect("it is recorded"), scene.streams());
+    let (mut array, scratch) = (Table::from(start()), (Temp::shape((8, 8)), Temp::shape(1)));
+    let mut count = |stream: &Stream, most| {
+        let arguments = (&mut array, scratch.0, scratch.1);
+        scene.interrupted(|| chain.repeat_while_on(stream, most, 1, arguments))
+    };
+    let ran = [count(&here, 1), count(&other, 2)];
+    let seen = array.into_array().expect("it is read");
+    let count = seen[[1, 0]] - start()[[1, 0]];
+    let mut expected = start() + count;
+    expected.row_mut(0).assign(&start().row(0));
+    assert_eq!(seen, expected);
+    let least = ran.iter().flatten().sum::<u64>() as u32;
+    assert!((least..=3).contains(&count), "{ran:?}: {count}");
+    scene.assert_still(&seen);
 }
 
 fn assign(scene: &Scene<'_>) {
