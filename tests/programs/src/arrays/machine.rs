@@ -273,7 +273,6 @@ impl<T: Value> Machine<T> {
             Action::Mix { .. } => self.change(&uses[0], value, lost),
             _ => {
                 self.journal.expect_failure();
-                self.references[array].is_doubtful = true;
                 self.change(&uses[0], value, true);
             }
         }

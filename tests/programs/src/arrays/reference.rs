@@ -32,8 +32,9 @@ pub(super) struct Reference<T> {
     pub(super) layout: Cells,
     /// The elements by position in memory.
     pub(super) elements: Vec<Element<T>>,
-    /// Whether a copy of the array may have failed: the array is not lost, but results computed
-    /// from that copy may be.
+    /// Whether a copy of the array may have failed, or work that was to write some of it, with
+    /// which copies of other elements fail: these are not lost, but what is made of such a copy
+    /// may be.
     pub(super) is_doubtful: bool,
     /// Whether a guard of it was forgotten, so that its copy may stay where it is.
     pub(super) is_guarded: bool,
@@ -95,13 +96,14 @@ impl<T: Value> Reference<T> {
         cells.iter().any(|cell| self.elements[*cell].may_be_lost)
     }
 
-    /// Replaces contents, by index.
+    /// Replaces contents, by index. What may be lost is in doubt with all of the array.
     pub(super) fn write(
         &mut self,
         cells: impl IntoIterator<Item = usize>,
         contents: impl IntoIterator<Item = Contents<T>>,
         may_be_lost: bool,
     ) {
+        self.is_doubtful |= may_be_lost;
         cells
             .into_iter()
             .zip(contents)

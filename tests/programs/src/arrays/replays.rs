@@ -205,7 +205,6 @@ impl<T: Value> Machine<T> {
             }
             Steps::Break => {
                 self.journal.expect_failure();
-                self.references[last.array].is_doubtful = true;
                 self.write(&uses[1], read, lost || turn.count > 1);
                 self.mixed(turn, last, true);
             }
