@@ -118,9 +118,9 @@ impl Lab {
 
     /// Drops all arrays and compares what is left with nothing.
     fn finish(self) {
-        let Self { devices, streams, handed_on, promised, read_by_all, .. } = self;
+        let Self { devices, streams, kernels, handed_on, promised, read_by_all, .. } = self;
         promised.into_inner().expect("no thread panicked").into_iter().for_each(Promised::check);
-        drop((handed_on, read_by_all));
+        drop((kernels, handed_on, read_by_all));
         for stream in &streams {
             stream.synchronize().expect("nothing fails");
         }

@@ -3,8 +3,10 @@
 use std::thread;
 use std::time::Duration;
 
-use resident::ndarray::{ArrayView2, ArrayViewMut2, Axis, Ix2};
-use resident::{DeviceArray, Grid, In, InOut, Kernel, Out, Result, SmartArray, SmartViewMut};
+use resident::ndarray::{ArrayView2, ArrayViewMut2, Axis, Ix1, Ix2, s};
+use resident::{
+    Chain, DeviceArray, Grid, In, InOut, Kernel, Out, Result, SmartArray, SmartViewMut, Temp,
+};
 
 use super::Promised;
 use super::worker::Worker;
@@ -17,12 +19,13 @@ pub(super) struct Target<'a> {
 
 type Step = fn(&mut Worker<'_>, Target<'_>) -> Result<()>;
 
-pub(super) const STEPS: [Step; 17] = [
+pub(super) const STEPS: [Step; 18] = [
     read_on_host,
     change_on_host,
     overwrite_on_host,
     add_on_device,
     add_to_halves,
+    replay_a_chain,
     add_on_another_thread,
     read_on_two_threads,
     fill_on_device,
@@ -37,7 +40,12 @@ pub(super) const STEPS: [Step; 17] = [
     clone_it,
 ];
 
+/// What is added, whether it goes on, and the array.
+type Adding = Chain<(u32, u32, InOut<u32, Ix2>, Temp<u32, Ix2>, Temp<u32, Ix1>)>;
+
 pub(super) struct Kernels {
+    /// Adds to all elements, and once more to those of every second row.
+    pub(super) adding: Adding,
     pub(super) add: Kernel<(u32, InOut<u32, Ix2>)>,
     pub(super) add_table: Kernel<(In<u32, Ix2>, InOut<u32, Ix2>)>,
     pub(super) copy: Kernel<(In<u32, Ix2>, Out<u32, Ix2>)>,
@@ -49,8 +57,18 @@ impl Kernels {
             take_a_while(by);
             x += by;
         };
+        let add = Kernel::new("add").host(move |_, (by, x)| add(by, x));
+        let adding = Adding::record("adding", |r, (by, go_on, a, tmp, flag)| {
+            r.copy(a.read(), tmp.write())?;
+            r.launch(&add, Grid::cover(1), (by, tmp.read_write()))?;
+            r.fill(flag.write(), go_on)?;
+            r.copy(tmp.read(), a.write())?;
+            r.launch(&add, Grid::cover(1), (by, a.slice(s![..;2, ..]).read_write()))?;
+            r.repeat_while(flag.read())
+        });
         Self {
-            add: Kernel::new("add").host(move |_, (by, x)| add(by, x)),
+            adding: adding.expect("it is recorded"),
+            add,
             add_table: Kernel::new("add_table")
                 .host(|_, (from, mut to): (ArrayView2<'_, u32>, _)| to += &from),
             copy: Kernel::new("copy").host(
@@ -113,6 +131,25 @@ fn add_to_halves(worker: &mut Worker<'_>, Target { part, model }: Target<'_>) ->
         let stream = worker.stream();
         kernels.add_table.launch_on(stream, Grid::cover(1), (&left, &mut right))?;
         right_model += &left_model;
+    }
+    Ok(())
+}
+
+/// All threads have one chain.
+fn replay_a_chain(worker: &mut Worker<'_>, mut target: Target<'_>) -> Result<()> {
+    let (by, count) = (worker.random.value(), 1 + worker.random.below(3) as u64);
+    let (chain, stream) = (&worker.lab.kernels.adding, worker.stream());
+    let go_on = worker.random.below(3) as u32;
+    let scratch = (Temp::like(&target.part), Temp::shape(1));
+    let arguments = (by, go_on, &mut target.part, scratch.0, scratch.1);
+    let ran = if worker.random.happens_once_in(2) {
+        chain.repeat_while_on(stream, count, 1, arguments)?
+    } else {
+        chain.repeat_on(stream, count, arguments).map(|()| count)?
+    };
+    for _ in 0..ran {
+        target.model += by;
+        target.model.slice_mut(s![..;2, ..]).mapv_inplace(|x| x + by);
     }
     Ok(())
 }
