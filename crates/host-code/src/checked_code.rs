@@ -109,7 +109,8 @@ impl Compiler {
         let file = TemporaryFile::new("ll").map_err(Fault::NotRun)?;
         let log = self.run(source, &file, options, &[&NOT_OPTIMISED, &*checked].concat())?;
         let code = text(&file)?;
-        file.fill(clang_code::with_lengths(&code).as_bytes()).map_err(Fault::NotRun)?;
+        let changed = clang_code::with_aligned_records(&clang_code::with_lengths(&code));
+        file.fill(changed.as_bytes()).map_err(Fault::NotRun)?;
         self.run(&file, assembly, options, &[&OF_CODE, &*checked].concat())?;
         let assembly = clang_code::with_announced_copies(&text(assembly)?);
         Ok((assembly, clang_code::with_functions(&log, &code)))

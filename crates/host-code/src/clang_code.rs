@@ -1,7 +1,7 @@
 //! What Clang does not tell the checker by itself, written into its code: where local arrays end,
-//! copies of records, and in which functions its warnings are. Pure.
+//! copies of records and their alignment, and in which functions its warnings are. Pure.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// The options for code before it is optimised, which `with_lengths` changes.
 pub(super) const NOT_OPTIMISED: [&str; 4] = ["-S", "-emit-llvm", "-Xclang", "-disable-llvm-passes"];
@@ -24,6 +24,73 @@ pub(super) fn with_lengths(code: &str) -> String {
         }
     });
     changed.collect()
+}
+
+/// The function that compares an address with an alignment, which is inlined. `hooks.hpp` has the
+/// one that it calls.
+const ALIGNED: &str = "
+define internal void @resident_aligned(i64 %address, i64 %bytes, i32 %how) alwaysinline {
+  %mask = add i64 %bytes, -1
+  %rest = and i64 %address, %mask
+  %is_aligned = icmp eq i64 %rest, 0
+  br i1 %is_aligned, label %end, label %misaligned
+misaligned:
+  call void @resident_misaligned(i64 %address, i64 %bytes, i32 %how)
+  br label %end
+end:
+  ret void
+}
+declare hidden void @resident_misaligned(i64, i64, i32)
+";
+
+/// Code in which the addresses of a copy of a record are compared with the record's alignment.
+/// (`-fsanitize=alignment` leaves such copies out.)
+pub(super) fn with_aligned_records(code: &str) -> String {
+    let (mut changed, mut locals) = (String::new(), HashSet::new());
+    for (number, line) in code.split_inclusive('\n').enumerate() {
+        if line.starts_with("define ") {
+            locals.clear();
+        }
+        locals.extend(local(line, &locals));
+        if let Some((_, operands)) = line.split_once("call void @llvm.memcpy.") {
+            let debug = line.rfind(", !dbg ").map_or("\n", |at| &line[at..]);
+            let sides = operands.split(", ").zip(["1", "0"]);
+            for (operand, how) in sides.filter(|(operand, _)| !is_local(operand, &locals)) {
+                changed += &comparison(operand, how, number, debug).unwrap_or_default();
+            }
+        }
+        changed += line;
+    }
+    changed + ALIGNED
+}
+
+/// The name of a local variable that a line makes, or of a pointer to one.
+fn local<'t>(line: &'t str, locals: &HashSet<&str>) -> Option<&'t str> {
+    let (name, made) = line.trim_start().split_once(" = ")?;
+    let is_pointer = || {
+        let (pointer, _) = made.strip_prefix("bitcast ")?.split_once(" to ")?;
+        locals.contains(pointer.rsplit(' ').next()?).then_some(())
+    };
+    (made.starts_with("alloca ") || is_pointer().is_some()).then_some(name)
+}
+
+/// Whether an operand is a local variable, which has the alignment of its type.
+fn is_local(operand: &str, locals: &HashSet<&str>) -> bool {
+    operand.rsplit(' ').next().is_some_and(|name| locals.contains(name))
+}
+
+/// The comparison of an operand, `p0i8.i64(i8* align 8 %2` or `ptr align 8 %2`.
+fn comparison(operand: &str, how: &str, number: usize, debug: &str) -> Option<String> {
+    let (pointer, rest) = operand.rsplit('(').next()?.split_once(" align ")?;
+    let pointer = pointer.split(' ').next()?;
+    let (bytes, value) = rest.split_once(" %")?;
+    (bytes != "1").then(|| {
+        format!(
+            "  %resident.{number}.{how} = ptrtoint {pointer} %{value} to i64\n  \
+             call void @resident_aligned(i64 %resident.{number}.{how}, i64 {bytes}, \
+             i32 {how}){debug}"
+        )
+    })
 }
 
 /// Assembly whose calls for copies are those of the checker.
@@ -87,7 +154,9 @@ fn between<'t>(line: &'t str, start: &str, end: &str) -> Option<&'t str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{with_announced_copies, with_functions, with_lengths};
+    use super::{
+        ALIGNED, with_aligned_records, with_announced_copies, with_functions, with_lengths,
+    };
 
     #[test]
     fn lengths_are_those_at_run_time_for_either_kind_of_pointers() {
@@ -98,6 +167,29 @@ mod tests {
         ] {
             let changed = with_lengths(&[declared, call].concat());
             assert_eq!(changed, [declared, &call.replace("i1 false)", "i1 true)")].concat());
+        }
+    }
+
+    #[test]
+    fn copies_of_records_compare_addresses_that_are_no_locals() {
+        let copies = |pointer: &str, name: &str| {
+            format!(
+                "define void @f() {{\n  %1 = alloca %S, align 8\n  %2 = bitcast %S* %1 to i8*\n  \
+                 %3 = load {pointer}, {pointer}* %x\n  \
+                 call void @llvm.memcpy.{name}({pointer} align 8 %2, {pointer} align 4 %3, \
+                 i64 8, i1 false), !dbg !7\n  \
+                 call void @llvm.memcpy.{name}({pointer} align 1 %3, {pointer} align 8 %2, \
+                 i64 8, i1 false)\n}}\n"
+            )
+        };
+        for (pointer, name) in [("i8*", "p0i8.p0i8.i64"), ("ptr", "p0.p0.i64")] {
+            let given = copies(pointer, name);
+            let (before, copy) = given.split_once("  call").expect("a call");
+            let expected = format!(
+                "{before}  %resident.4.0 = ptrtoint {pointer} %3 to i64\n  call void \
+                 @resident_aligned(i64 %resident.4.0, i64 4, i32 0), !dbg !7\n  call{copy}{ALIGNED}"
+            );
+            assert_eq!(with_aligned_records(&given), expected);
         }
     }
 

@@ -213,10 +213,10 @@ RESIDENT_ROUNDED(rz, resident::host::rounds_to_zero)
 
 RESIDENT_INLINE void *memcpy(void *to, const void *from, size_t bytes) {
 #ifdef RESIDENT_SANITIZE
-    // The function of C is not compiled to be checked.
+    // Nothing may be announced between this and the copy: then it is looked at.
     resident::host::touch_range(from, bytes, resident_reads);
     resident::host::touch_range(to, bytes, resident_writes);
-    return __builtin_memmove(to, from, bytes);
+    return resident_moved(to, from, bytes);
 #else
     return __builtin_memcpy(to, from, bytes);
 #endif
@@ -225,6 +225,8 @@ RESIDENT_INLINE void *memcpy(void *to, const void *from, size_t bytes) {
 RESIDENT_INLINE void *memset(void *to, int value, size_t bytes) {
 #ifdef RESIDENT_SANITIZE
     resident::host::touch_range(to, bytes, resident_writes);
-#endif
+    return resident_filled(to, value, bytes);
+#else
     return __builtin_memset(to, value, bytes);
+#endif
 }

@@ -70,7 +70,7 @@ constexpr bool is_any_of(char letter, const char *letters) {
     return false;
 }
 
-/// Reads a format.
+/// Reads a format. What is found in a text that it prints is at the line of the call.
 struct print_format {
     static constexpr long long number_max = 1 << 20, length_max = 16 << 20;
     const char *at;
@@ -105,7 +105,7 @@ struct print_format {
     }
 
     /// Behind `%`. `visit` gets each text, and how many bytes of it are printed at most.
-    template <typename Visit> constexpr print_fault conversion(Visit visit) {
+    template <typename Visit> RESIDENT_INLINE constexpr print_fault conversion(Visit visit) {
         while (*at != 0 && is_any_of(*at, "-+ #0")) ++at;
         long long width = 0, precision = -1;
         print_fault fault = number(width);
@@ -132,7 +132,7 @@ struct print_format {
         return print_fault::none;
     }
 
-    template <typename Visit> constexpr print_fault read(Visit visit) {
+    template <typename Visit> RESIDENT_INLINE constexpr print_fault read(Visit visit) {
         if (end - value > 32) return print_fault::too_many;
         while (*at != 0) {
             if (*at++ != '%') continue;

@@ -216,6 +216,19 @@ __device__ int @sum(@pair x) { return x.a + x.b; }
 x.a = in[i];
 $1{}{x.b = 1;}
 out[i] = @sum(x);
+== local_copy_that_nobody_uses(in out) float <<<2, 32>>> Uninitialised
+__shared__ T tile[64];
+tile[t] = in[i];
+__syncthreads();
+T own[2] = {tile[t], tile[$1{t + 32}{t}]};
+out[i] = own[s.zero];
+== local_copy_of_a_record(in out) float <<<2, 32>>> Uninitialised
+$before{struct @three { float a[3]; };}
+__shared__ @three tile[32];
+tile[t].a[0] = in[i];
+__syncthreads();
+@three own = tile[t];
+out[i] = own.a[s.zero] + $1{tile[t].a[1]}{0};
 == part_is_left_out(part in out) double <<<2, 64>>> Unwritten, Uninitialised
 if ($1{i % 16 != 15}{true}) out.at(i) = $2{out.at(i)}{in.at(i)};
 "#;

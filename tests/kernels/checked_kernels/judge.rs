@@ -6,7 +6,7 @@ use resident::emulation::Finding;
 use resident::{CudaSource, Device, Emulation};
 
 use crate::text::{Text, source, texts};
-use crate::{KNOWN, elsewhere, launch};
+use crate::{elsewhere, known, launch};
 
 /// The findings that a device keeps, at most: with as many it could have dropped one.
 const FINDINGS_MAX: usize = 1 << 10;
@@ -148,7 +148,7 @@ impl Checks {
             let number = finding.line.as_ref().map(|line| line.number);
             line.is_none() || number == line
         };
-        let is_known = KNOWN.iter().any(|(known, _)| *known == name);
+        let is_known = known().iter().any(|(known, _)| *known == name);
         let is_found = first.is_some_and(|finding| finding.kind == kind && is_there(finding));
         match (is_found, is_known) {
             (true, true) => Some(format!("{name}: it is found: remove it from the list")),

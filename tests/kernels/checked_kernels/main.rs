@@ -1,6 +1,6 @@
 //! Kernels with one planted defect each, and correct ones, on a device that checks them. Every
 //! defect is found as the kind that its text states, and on the line that its text states if it
-//! does, but for those that [`KNOWN`] lists; nothing is found in their correct twins.
+//! does, but for those that [`known`] lists; nothing is found in their correct twins.
 //!
 //! | file | purpose |
 //! |---|---|
@@ -47,6 +47,16 @@ use crate::text::texts;
 /// The defects that are not found, with the reason. One that is listed must not be found.
 const KNOWN: [(&str, &str); 0] = [];
 
+/// The same where `RESIDENT_CXX` names Clang (`docs/guide/from_a_loop_to_a_gpu.md` lists them).
+const KNOWN_OF_CLANG: [(&str, &str); 1] =
+    [("field_that_is_not_set_int_1", "Clang warns of variables, not of their fields")];
+
+/// Those of the compiler that the tests have.
+fn known() -> &'static [(&'static str, &'static str)] {
+    let named = std::env::var("RESIDENT_CXX").unwrap_or_default();
+    if named.contains("clang") { &KNOWN_OF_CLANG } else { &KNOWN }
+}
+
 /// All texts.
 const ALL: [&str; 16] = [
     barriers::TEXTS,
@@ -80,9 +90,9 @@ fn there_are_enough_defects_and_few_that_are_not_found() {
     different.sort_unstable();
     different.dedup();
     assert_eq!(different.len(), names.len(), "two defects have one name");
-    let found = names.len() - KNOWN.len();
+    let found = names.len() - known().len();
     assert!(found >= FOUND_MIN, "{found} defects of {} are found", names.len());
-    for (known, _) in KNOWN {
+    for (known, _) in known() {
         assert!(names.iter().any(|name| name == known), "{known} is no defect");
     }
 }

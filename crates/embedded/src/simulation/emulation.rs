@@ -180,13 +180,14 @@ impl Emulation {
     /// The blocks of a launch run one after the other, many times slower than unchecked ones. What
     /// is not found: an index of one bare pointer that reaches another array of the launch; a
     /// shuffle up or down from a lane that does not take part, unless the last or the first lane
-    /// reads it; a negative index of a local array, and with Clang any index of one; an `int` or a
-    /// `double` that a cast puts at a constant odd place of a shared array; races and unwritten
-    /// contents of memory from `malloc`; elements of local arrays that are read before they are
-    /// written; accesses that the C++ compiler removes because nothing uses them (but not stores to
-    /// shared memory), and those it does not announce, to tables of constants and to records that
-    /// are passed by value to functions that cannot be inlined. A copy of unwritten shared memory
-    /// to a local array is an error, whether or not the thread uses it. This is what
+    /// reads it; with GCC a negative index of a local array; an `int` or a `double` that a cast
+    /// puts at a constant odd place of a shared array; races and unwritten contents of memory from
+    /// `malloc`; elements of local arrays that are read before they are written, and with Clang
+    /// fields of local records; accesses that the C++ compiler removes because nothing uses them
+    /// (but not stores to shared memory), and those it does not announce, to tables of constants
+    /// and to records that are passed by value to functions that cannot be inlined. A copy of
+    /// unwritten shared memory to a local array is an error, whether or not the thread uses it, but
+    /// not that of a record as a whole, of which at least one byte is written. This is what
     /// compute-sanitizer does on NVIDIA's GPUs; it needs Linux and a C++ compiler (GCC since 11, or
     /// Clang since 14), but no GPU.
     ///

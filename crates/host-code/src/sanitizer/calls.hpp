@@ -52,6 +52,11 @@ struct resident_sanitizer {
 
 // Defined by `hooks.hpp`, which is compiled on its own.
 extern "C" __attribute__((visibility("hidden"))) const resident_sanitizer *resident_sanitizer_calls;
+/// Copies and fills that nothing announces.
+extern "C" __attribute__((visibility("hidden"))) void *resident_moved(void *to, const void *from,
+                                                                      unsigned long bytes);
+extern "C" __attribute__((visibility("hidden"))) void *resident_filled(void *to, int value,
+                                                                       unsigned long bytes);
 extern "C" const char __ehdr_start __attribute__((visibility("hidden")));
 
 /// The place in the image from which the function was called.

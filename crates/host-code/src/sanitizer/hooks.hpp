@@ -84,6 +84,13 @@ RESIDENT_HOOK void *__tsan_memset(void *to, int value, unsigned long bytes) {
     return __builtin_memset(to, value, bytes);
 }
 
+RESIDENT_HOOK void *resident_moved(void *to, const void *from, unsigned long bytes) {
+    return __builtin_memmove(to, from, bytes);
+}
+RESIDENT_HOOK void *resident_filled(void *to, int value, unsigned long bytes) {
+    return __builtin_memset(to, value, bytes);
+}
+
 RESIDENT_HOOK void __tsan_init() {}
 RESIDENT_HOOK void __tsan_func_entry(void *) {}
 RESIDENT_HOOK void __tsan_func_exit() {}
@@ -122,6 +129,13 @@ RESIDENT_HOOK void __ubsan_handle_type_mismatch_v1(const resident_access_of_type
     } else {
         resident_sanitizer_calls->misaligned(at, bytes, touch, RESIDENT_CODE);
     }
+}
+
+// What Clang's code calls before a copy of a record that is not aligned (`clang_code`).
+RESIDENT_HOOK void resident_misaligned(const volatile void *at, unsigned long bytes,
+                                       unsigned int how) {
+    if (resident_sanitizer_calls)
+        resident_sanitizer_calls->misaligned(at, bytes, how, RESIDENT_CODE);
 }
 
 /// Takes the functions of the library, and tells where the image, the variables of this thread of
