@@ -55,6 +55,19 @@ fn launch_by_hand(program: Program) -> Program {
     run(program)
 }
 
+#[library_benchmark]
+#[bench::of_8(warm(ours::chain()))]
+#[bench::of_8_on_the_embedded_device(warm(ours::embedded_chain()))]
+fn chain(program: Program) -> Program {
+    run(program)
+}
+
+#[library_benchmark]
+#[bench::of_8(warm(by_hand::chain()))]
+fn chain_by_hand(program: Program) -> Program {
+    run(program)
+}
+
 /// The same program while an attached ledger records what it does.
 fn recorded(mut program: Program) -> Program {
     let ledger = audit::Ledger::attach();
@@ -72,6 +85,7 @@ fn launch_recorded(program: Program) -> Program {
     run(program)
 }
 
-library_benchmark_group!(name = overhead; benchmarks = launch, launch_recorded, launch_by_hand);
+library_benchmark_group!(name = overhead; benchmarks = launch, launch_recorded, launch_by_hand, chain,
+    chain_by_hand);
 
 main!(library_benchmark_groups = overhead);

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use resident::cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
 use resident::cudarc::driver::{
     CudaContext, CudaFunction, CudaSlice, CudaStream, LaunchConfig, PushKernelArg,
 };
 use resident::cudarc::nvrtc::Ptx;
 
-use super::kernels::{LEN, THREADS, entry, ptx};
+use super::kernels::{LEN, STEPS, THREADS, entry, ptx};
 use super::ours::Program;
 
 const GRID: LaunchConfig =
@@ -61,6 +62,20 @@ pub fn launch(count: usize) -> Program {
     let inputs: Vec<CudaSlice<f32>> = (1..count).map(|_| zeros(&stream)).collect();
     let mut output = zeros(&stream);
     Box::new(move || launch_with(&stream, &function, &inputs, &mut output))
+}
+
+/// A graph of [`STEPS`] launches with one array, which a capture has made.
+pub fn chain() -> Program {
+    let context = context();
+    let stream = context.new_stream().expect("a stream");
+    let (function, mut output) = (function(&context, 1), zeros(&stream));
+    stream.begin_capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED).expect("a capture");
+    (0..STEPS).for_each(|_| launch_with(&stream, &function, &[], &mut output));
+    let graph = stream.end_capture(CUgraphInstantiate_flags(0)).expect("a graph").expect("a graph");
+    Box::new(move || {
+        let _kept = &output;
+        graph.launch().expect("a launch");
+    })
 }
 
 /// A launch that writes an array, and a copy of the array's first element.

@@ -8,6 +8,9 @@ pub const LEN: usize = 4096;
 /// The threads of the one block that each launch has.
 pub const THREADS: u32 = 256;
 
+/// The launches of a chain.
+pub const STEPS: usize = 8;
+
 /// The entry of the kernel with this number of arrays.
 pub fn entry(arrays: usize) -> String {
     format!("touch{arrays}")

@@ -1,9 +1,9 @@
 //! The programs, written with this library.
 
 use resident::ndarray::{Array1, Ix1};
-use resident::{Device, Grid, SmartArray, Stream};
+use resident::{Chain, Device, Grid, InOut, Kernel, SmartArray, Stream};
 
-use super::kernels::{LEN, Read1, THREADS, Touch0, Touch1, Touch4, Touch8, Touch16, kernel};
+use super::kernels::{LEN, Read1, STEPS, THREADS, Touch0, Touch1, Touch4, Touch8, Touch16, kernel};
 
 type Floats = SmartArray<f32, Ix1>;
 
@@ -77,6 +77,32 @@ fn launch_sixteen(stream: Stream, first: &Stream) -> Program {
     Box::new(move || {
         let arguments = (&a, &b, &c, &d, &e, &f, &g, &h, &i, &j, &k, &l, &m, &n, &o, &mut p);
         kernel.launch_on(&stream, grid(), arguments).expect("a launch");
+    })
+}
+
+/// A chain of [`STEPS`] launches that write one array.
+pub fn chain() -> Program {
+    let stream = gpu().new_stream().expect("a stream");
+    let (kernel, [mut a]): (Touch1, _) = (kernel(1), arrays(&stream));
+    let chain = Chain::<(InOut<f32, Ix1>,)>::record("chain", |r, (a,)| {
+        (0..STEPS).try_for_each(|_| r.launch(&kernel, grid(), (a.read_write(),)))
+    });
+    let chain = chain.expect("a chain");
+    Box::new(move || chain.launch_on(&stream, (&mut a,)).expect("a replay"))
+}
+
+/// The same on the embedded device, whose body has no loop.
+pub fn embedded_chain() -> Program {
+    let stream = Device::cpu().new_stream().expect("a stream");
+    let first = Kernel::<(InOut<f32>,)>::new("first").host(|_grid, (a,)| a[0] += 1.0);
+    let mut a = Floats::from(Array1::zeros(LEN));
+    let chain = Chain::<(InOut<f32, Ix1>,)>::record("chain", |r, (a,)| {
+        (0..STEPS).try_for_each(|_| r.launch(&first, grid(), (a.read_write(),)))
+    });
+    let chain = chain.expect("a chain");
+    Box::new(move || {
+        chain.launch_on(&stream, (&mut a,)).expect("a replay");
+        stream.synchronize().expect("no failure");
     })
 }
 

@@ -47,7 +47,7 @@ successes! {
     cuMemsetD8Async cuMemsetD16Async cuMemsetD32Async
     cuMemsetD2D8Async cuMemsetD2D16Async cuMemsetD2D32Async
     cuModuleUnload cuFuncSetAttribute cuLaunchKernel
-    cuGraphDestroy cuGraphExecDestroy cuGraphLaunch
+    cuStreamBeginCapture_v2 cuGraphDestroy cuGraphExecDestroy cuGraphLaunch
     cuGraphExecKernelNodeSetParams cuGraphExecMemcpyNodeSetParams cuGraphExecMemsetNodeSetParams
     cuThreadExchangeStreamCaptureMode
 }
@@ -124,6 +124,19 @@ unsafe extern "C" fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) -> u32
 unsafe extern "C" fn cuStreamIsCapturing(_stream: u64, status: *mut u32) -> u32 {
     // SAFETY: the caller's promise, as in CUDA's manual.
     unsafe { status.write(0) };
+    SUCCESS
+}
+
+/// Writes a new handle as the captured graph.
+///
+/// # Safety
+///
+/// `graph` is valid for a write.
+#[unsafe(no_mangle)]
+#[allow(non_snake_case, reason = "CUDA's name")]
+unsafe extern "C" fn cuStreamEndCapture(_stream: u64, graph: *mut u64) -> u32 {
+    // SAFETY: the caller's promise, as in CUDA's manual.
+    unsafe { graph.write(new_handle()) };
     SUCCESS
 }
 
