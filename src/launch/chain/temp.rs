@@ -27,7 +27,7 @@ use resident_core::layout::Strided;
 /// The chain allocates its memory on the device at the first replay with arguments of these shapes
 /// on a stream, and keeps it for later ones. If the device is full, the memory gives way to other
 /// arrays while no replay uses it. The host gets no copy then, but of the temporary that
-/// [`Recorder::repeat_while`](crate::Recorder::repeat_while) names.
+/// [`Recorder::repeat_while`](super::Recorder::repeat_while) names.
 ///
 /// ```
 /// use resident::{SmartArray, Temp, ndarray::Ix2};
