@@ -180,7 +180,13 @@ impl Compiler {
             implicit::REFUSED if implicit::is_refused(&log) => log,
             _ => self.refusal(&implicit::without_warnings(&log), translation),
         };
-        let options = [options, &[conversions.into()][..]].concat();
+        let constants = match conversions {
+            implicit::REFUSED if self.is_gcc() => Some(implicit::REFUSED_BY_GCC),
+            implicit::REFUSED if self.is_clang() => Some(implicit::REFUSED_BY_CLANG),
+            _ => None,
+        };
+        let more = [Some(conversions), constants].into_iter().flatten().map(OsString::from);
+        let options: Vec<OsString> = options.iter().cloned().chain(more).collect();
         if translation.is_checked() {
             return self.run_checked(source, output, &options, refused);
         }

@@ -8,7 +8,8 @@ cases! {
     shifts_by_any_count, shifts_in_place_and_of_bit_fields, shifts_of_records_are_their_own,
     conversions_of_floats, conversions_of_doubles, conversions_in_each_form,
     conversions_of_halves, conversions_by_functions, conversions_that_the_text_does_not_show,
-    conversions_in_templates_and_records, conversions_in_macros, extremes_of_zeros,
+    conversions_in_templates_and_records, conversions_in_macros, constants_that_do_not_fit,
+    bit_fields_in_place, extremes_of_zeros,
     numbers_rounded_to_integers,
     extremes_of_integers, extremes_of_floats, products_of_complex_numbers_are_rounded_apart,
     products_are_rounded_apart_in_turn
@@ -399,6 +400,80 @@ fn conversions_in_templates_and_records() -> Case {
         [int, byte, int, int, int, unsigned, 7, int, int, byte, int, !int, sum, int]
     });
     case(text, Grid::new(1, x.len() as u32), &x, expected)
+}
+
+/// NVRTC warns of these, and converts them as any other number.
+fn constants_that_do_not_fit() -> Case {
+    let text = r#"
+        struct Pair { unsigned char a; unsigned b; };
+        struct Fields { unsigned low : 5; int high : 6; };
+        __device__ int same(int x) { return x; }
+        extern "C" __global__ void run(const int *in, long long *out, int n) {
+            long long *o = out;
+            int a = 3e10f; *o++ = a;
+            unsigned char b = 300.0f; *o++ = b;
+            unsigned char c = -1.0f; *o++ = c;
+            unsigned d = -1.0f; *o++ = d;
+            const int e = -3e10; *o++ = e;
+            long long f = 1e30; *o++ = f;
+            static const unsigned short g = 70000.0f; *o++ = g;
+            int h = __int_as_float(0x7fc00000); *o++ = h;
+            short i = 1e6f; *o++ = i;
+            Pair j = {300.0f, -2.5f}; *o++ = j.a, *o++ = j.b;
+            Pair k = {0.0}; *o++ = k.a;
+            int l; l = 1e20; *o++ = l;
+            *o++ = same(-1e20);
+            int m = 7; m += 3e10f; *o++ = m;
+            *o++ = (signed char)200.0f;
+            unsigned p(5e9f); *o++ = p;
+            unsigned q = {-3.0}; *o++ = q;
+            *o = 1e30f;
+        }
+    "#;
+    let (min, max) = (i64::from(i32::MIN), i64::from(i32::MAX));
+    let expected = [
+        max,
+        44,
+        0,
+        0,
+        min,
+        i64::MAX,
+        4464,
+        0,
+        16960,
+        44,
+        0,
+        0,
+        max,
+        min,
+        max,
+        -56,
+        i64::from(u32::MAX),
+        0,
+        i64::MAX,
+    ];
+    case(text, Grid::new(1, 1), &[0], expected)
+}
+
+fn bit_fields_in_place() -> Case {
+    let text = r#"
+        struct Fields { unsigned low : 5, high : 27; int s : 7; unsigned long long w : 40; };
+        Fields f = {(unsigned)x & 31, (unsigned)x >> 5, (int)x << 25 >> 25, x}, *p = &f;
+        f.low <<= by; o[0] = f.low;
+        p->high >>= by; o[1] = f.high;
+        f.s >>= by; o[2] = (long long)f.s;
+        p[0].w <<= by; o[3] = f.w;
+    "#;
+    shifted(text, |x, by| {
+        let low = x & 0xffff_ffff;
+        let signed = i64::from((low as u32 as i32) << 25 >> 25);
+        [
+            left::<32>(x & 31, by) & 31,
+            right(low >> 5, 32, by),
+            arithmetic_right(signed, 32, by) as u64,
+            left::<64>(x & 0xff_ffff_ffff, by) & 0xff_ffff_ffff,
+        ]
+    })
 }
 
 fn conversions_in_macros() -> Case {

@@ -1,5 +1,5 @@
-//! Conversions of floats to integers that the text does not show, as in `int i = x;`: the compiler
-//! warns of them, and says where their operands are.
+//! Conversions of floats to integers that the text does not show, as in `int i = x;`, constants
+//! included: the compiler warns of them, and says where their operands are.
 
 use std::ops::Range;
 
@@ -10,10 +10,23 @@ use resident_code::words::code_only;
 pub(in super::super) const WARNING: &str = "-Wfloat-conversion";
 const TAG: &str = "[-Wfloat-conversion]";
 
-/// The option with which the first one ends a compiler before it makes code, and what shows it in
-/// logs of GCC and Clang.
+/// The warnings of constants, which GCC has of integers too, and what shows them.
+const OF_CONSTANTS_OF_GCC: &str = "-Woverflow";
+const TAGS_OF_CONSTANTS_OF_CLANG: [&str; 2] =
+    ["[-Wliteral-conversion]", "[-Wfloat-overflow-conversion]"];
+
+/// The option with which the first one ends a compiler before it makes code, those of GCC and of
+/// Clang for constants, and what shows these in logs.
 pub(in super::super) const REFUSED: &str = "-Werror=float-conversion";
-const TAGS_OF_REFUSED: [&str; 2] = ["[-Werror=float-conversion]", "[-Werror,-Wfloat-conversion]"];
+pub(in super::super) const REFUSED_BY_GCC: &str = "-Werror=overflow";
+pub(in super::super) const REFUSED_BY_CLANG: &str = "-Werror=literal-conversion";
+const TAGS_OF_REFUSED: [&str; 5] = [
+    "[-Werror=float-conversion]",
+    "[-Werror=overflow]",
+    "[-Werror,-Wfloat-conversion]",
+    "[-Werror,-Wliteral-conversion]",
+    "[-Werror,-Wfloat-overflow-conversion]",
+];
 
 /// The options with which GCC and Clang list where the operands are, and make no code.
 pub(in super::super) const OPTIONS_OF_GCC: [&str; 3] =
@@ -71,7 +84,9 @@ pub(in super::super) fn operands(listed: &str, file: &str, lines_before: usize) 
 }
 
 fn of_gcc(diagnostic: &str, file: &str) -> Option<Operand> {
-    let is_meant = diagnostic.contains(&format!("\"option\": \"{WARNING}\""));
+    let is_of = |option| diagnostic.contains(&format!("\"option\": \"{option}\""));
+    let is_float = || ["float", "double"].iter().any(|name| diagnostic.contains(name));
+    let is_meant = is_of(WARNING) || is_of(OF_CONSTANTS_OF_GCC) && is_float();
     let location = diagnostic.split("}}").next().filter(|_| is_meant)?;
     let place = |name: &str| {
         let fields = location.split_once(&format!("\"{name}\": {{"))?.1.split('}').next()?;
@@ -89,7 +104,9 @@ fn of_gcc(diagnostic: &str, file: &str) -> Option<Operand> {
 
 /// `k.cu:6:20:{906:11-906:26}{906:7-906:8}: warning: ..`: no directive changes the lines in braces.
 fn of_clang(line: &str, file: &str, lines_before: usize) -> Option<Operand> {
-    let rest = line.strip_prefix(file)?.strip_prefix(':').filter(|rest| rest.contains(TAG))?;
+    let is_meant =
+        line.contains(TAG) || TAGS_OF_CONSTANTS_OF_CLANG.iter().any(|tag| line.contains(tag));
+    let rest = line.strip_prefix(file)?.strip_prefix(':').filter(|_| is_meant)?;
     let (caret, ranges) = rest.split_once(":{")?;
     let (start, end) = ranges.split('}').next()?.split_once('-')?;
     let place = |text: &str, lines_before: usize| {
@@ -180,7 +197,7 @@ fn goes_on(behind: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{BEFORE, is_refused, operands, with_operands, without_warnings};
+    use super::{BEFORE, TAGS_OF_REFUSED, is_refused, operands, with_operands, without_warnings};
 
     const TEXT: &str = "int a = f;\nint b = f * 2.0f + g(f);\ns.v *= 0.5f;\ni = p[3];\n";
 
@@ -210,6 +227,12 @@ mod tests {
             diagnostic(&[place("finish", 3, 8), place("caret", 3, 5), place("start", 3, 1)]),
             diagnostic(&[place("caret", 4, 8), place("start", 4, 5)]),
         ];
+        let of_constant = |kind| {
+            let text = diagnostic(&[place("caret", 1, 9)]).replace("float-conversion", "overflow");
+            text.replace("[]}", &format!("[], \"message\": \"conversion from {kind}\"}}"))
+        };
+        assert_eq!(of(&of_constant("\u{2018}float\u{2019}")), of(&of_gcc[0]));
+        assert_eq!(of(&of_constant("\u{2018}int\u{2019}")), "");
         let of_clang = "k.cu:1:9:{901:9-901:10}{901:5-901:6}: warning: x [-Wfloat-conversion]\n\
             k.cu:2:18:{902:9-902:24}{902:5-902:6}: warning: x [-Wfloat-conversion]\n\
             k.cu:3:5:{903:1-903:12}{903:5-903:7}: warning: x [-Wfloat-conversion]\n\
@@ -218,6 +241,7 @@ mod tests {
             i =  @(p[3]);\n";
         assert_eq!(of(&of_gcc.concat()), expected);
         assert_eq!(of(of_clang), expected);
+        assert_eq!(of(&of_clang.replace("[-Wfloat", "[-Wliteral")), expected);
         assert_eq!(of(&of_gcc.concat().replace("k.cu", "other.h")), "");
         // A call whose end is not named.
         assert_eq!(of(&diagnostic(&[place("caret", 2, 20)])), "");
@@ -228,7 +252,7 @@ mod tests {
         let warning =
             "k.cu:1:9: warning: conversion [-Wfloat-conversion]\n    int a = f;\n       ^\n";
         let error = "k.cu:2:1: error: no\n    x\n    ^\n";
-        for tag in ["[-Werror=float-conversion]", "[-Werror,-Wfloat-conversion]"] {
+        for tag in TAGS_OF_REFUSED {
             assert!(is_refused(&warning.replace("[-Wfloat-conversion]", tag)), "{tag}");
         }
         assert!(!is_refused(warning) && !is_refused(error));

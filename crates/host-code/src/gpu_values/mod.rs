@@ -6,7 +6,8 @@
 //! do a GPU's shift, and `(int)x` becomes `cast<int>(x)`. The text is looked through behind the
 //! preprocessor, with what macros and included files make of it. Conversions that it does not show
 //! are where the compiler says (`implicit`). What is not understood without a doubt stays, as do
-//! literals of integers, and `<<=` of fields that have a number of bits.
+//! literals of integers, and `<<=` of fields that have a number of bits where their record is
+//! found by a call.
 
 mod casts;
 mod edit;
@@ -23,7 +24,7 @@ use tokens::Tokens;
 pub(super) const HEADER: &str = include_str!("operators.hpp");
 
 /// What distinguishes code by these rules from code by other ones.
-pub(super) const VERSION: &str = "2";
+pub(super) const VERSION: &str = "3";
 
 /// The text whose shifts and conversions have a GPU's values, on the same lines.
 pub(super) fn with_gpu_values(text: &str) -> String {
@@ -43,7 +44,10 @@ mod tests {
     fn of(text: &str) -> String {
         let changed = with_gpu_values(text);
         assert_eq!(changed.lines().count(), text.lines().count());
-        changed.replace("resident_shift", "@").replace(" ::resident::gpu::cast<", "CAST<")
+        let changed = changed.replace("resident_shift", "@");
+        let changed = changed.replace("::resident::gpu::left_of", "LEFT");
+        let changed = changed.replace("::resident::gpu::right_of", "RIGHT");
+        changed.replace(" ::resident::gpu::cast<", "CAST<")
     }
 
     #[test]
@@ -61,6 +65,11 @@ mod tests {
                 "struct S { unsigned w : 3; }; s.v <<= n;",
                 "struct S { unsigned w : 3; }; s.v <<= @ = n;",
             ),
+            (
+                "struct S { unsigned w : 3; }; s.w <<= n + 1; p[2 * i]->a.w >>= n;",
+                "struct S { unsigned w : 3; }; s.w = LEFT(s.w) = n + 1; \
+                 p[2 * i]->a.w = RIGHT(p[2 * i]->a.w) = n;",
+            ),
         ] {
             assert_eq!(of(text), expected);
         }
@@ -75,7 +84,7 @@ mod tests {
             "S operator<<(S a, int b); S operator >> (S a, int b); a.operator<<(b);",
             "k<<<1, n>>>(x);",
             "// a << b\n\"a << b\"",
-            "struct S { unsigned w : 3; }; s.w <<= n;",
+            "struct S { unsigned w : 3; }; f().w <<= n; (*p).w <<= n; p[i++].w <<= n;",
         ] {
             assert_eq!(of(text), text);
         }

@@ -108,6 +108,23 @@ RESIDENT_SHIFT(<<, <<=, left)
 RESIDENT_SHIFT(>>, >>=, right)
 #undef RESIDENT_SHIFT
 
+/// What is shifted by the number that is assigned to it: a field that has a number of bits.
+#define RESIDENT_SHIFT(name, function)                                                            \
+    template <typename T> struct name##_field {                                                   \
+        T number;                                                                                 \
+        template <typename U, when_plain<U> = 0, typename = shift_of<U>>                          \
+        RESIDENT_VALUE T operator=(U count) const {                                               \
+            return function(number, static_cast<unsigned int>(count));                            \
+        }                                                                                         \
+    };                                                                                            \
+    template <typename T, when_plain<T> = 0, typename R = shift_of<T>>                            \
+    RESIDENT_VALUE name##_field<R> name##_of(T number) {                                          \
+        return {number};                                                                          \
+    }
+RESIDENT_SHIFT(left, left)
+RESIDENT_SHIFT(right, right)
+#undef RESIDENT_SHIFT
+
 /// The integers that a GPU converts to, of which narrower types keep the lowest bits; and the ends
 /// of their range: the lowest number, and the first that is too large.
 template <bool is_signed, bool is_wide> struct integer;
@@ -146,6 +163,24 @@ template <typename Integer, typename F> RESIDENT_VALUE typename Integer::type tr
 }
 
 #if defined(__x86_64__) && !defined(__clang__)
+/// The bits of a float, so that compilers do not conclude from an integer what the float is.
+RESIDENT_VALUE int bits_of(float x) {
+    int bits = 0;
+    __builtin_memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+/// What a float becomes that x86's conversion to `int` makes negative. It makes the lowest number of
+/// what does not fit. Of the result, so many bytes matter.
+template <size_t bytes> RESIDENT_VALUE unsigned int unsigned_of_rest(float x) {
+    constexpr int infinity = 0x7f800000, too_large = 0x4f800000;
+    const int bits = bits_of(x);
+    if (bits < 0 || bits > infinity) return 0;
+    if (bits >= too_large) return 0xffffffffu;
+    // From 2^31 on, neighbours are 256 apart.
+    return bytes == 1 ? 0 : static_cast<unsigned int>(static_cast<int>(x - 0x1p31f)) + (1u << 31);
+}
+
 /// The same by x86's conversions, which make the lowest number of what does not fit. So does GCC at
 /// run time, but not of constants; and it takes it for granted that no positive float becomes a
 /// negative number, so what is too large is seen by the float. Of the result, so many bytes matter.
@@ -163,10 +198,9 @@ RESIDENT_VALUE typename Integer::type converted(F x) {
     // Its conversion makes the largest number of what does not fit.
     return static_cast<I>(x > 0 ? x : 0);
 #else
-    const F positive = x > 0 ? x : 0;
-    if (bytes == 4) return positive < high ? static_cast<I>(positive) : Integer::most;
-    const auto wide = static_cast<unsigned long long>(static_cast<long long>(x));
-    return wide >> 32 == 0 ? static_cast<I>(wide) : truncated<Integer>(x);
+    const int number = static_cast<int>(x);
+    if (__builtin_expect(number >= 0, 1)) return static_cast<I>(number);
+    return static_cast<I>(unsigned_of_rest<bytes>(x));
 #endif
 }
 #else
