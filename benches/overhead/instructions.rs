@@ -85,7 +85,9 @@ fn launch_recorded(program: Program) -> Program {
     run(program)
 }
 
-library_benchmark_group!(name = overhead; benchmarks = launch, launch_recorded, launch_by_hand,
-    chain, chain_by_hand);
+library_benchmark_group!(
+    name = overhead;
+    benchmarks = launch, launch_recorded, launch_by_hand, chain, chain_by_hand
+);
 
 main!(library_benchmark_groups = overhead);

@@ -8,16 +8,18 @@ use smallvec::SmallVec;
 
 use super::{Position, StreamId, Work};
 use crate::call_site::CallSite;
-use crate::sync::Mutex;
 
 /// One replay of a chain, or several replays of it one after the other. The caller keeps the steps.
 #[derive(Debug)]
 pub struct ChainCall<'a> {
     /// What a backend keeps between replays of the same steps.
-    pub instance: &'a Arc<ChainInstance>,
+    pub instance: &'a mut ChainInstance,
     /// In the order in which they were recorded. Not empty. Each reads and writes only memory of
     /// the stream's device.
     pub steps: &'a [ChainStep],
+    /// Another number than in earlier calls with this instance if the addresses, origins, words or
+    /// patterns of the steps are not those of the call before.
+    pub version: u64,
     /// How often the steps run. Not zero.
     pub count: u64,
     /// As [`LaunchCall::depends`](crate::LaunchCall::depends), for the first step; the steps'
@@ -46,7 +48,7 @@ pub struct ChainStep {
 pub struct ChainInstance {
     /// The chain in messages, as in `chain "two steps"`.
     pub title: Arc<str>,
-    pub kept: Mutex<Option<Box<dyn Any + Send>>>,
+    pub kept: Option<Box<dyn Any + Send>>,
 }
 
 impl fmt::Debug for ChainInstance {

@@ -416,7 +416,7 @@ pub trait RawStream: Any + Debug + Send + Sync {
     /// A step that fails is recorded in [`failure`] under its position, and so is each later step,
     /// as inherited; a failure in an earlier replay, for all steps. If the driver refuses a step
     /// after it has queued others, that is such a failure. The caller holds no lock.
-    fn run_chain(&self, call: &ChainCall<'_>) -> Result<Position, BackendError>;
+    fn run_chain(&self, call: &mut ChainCall<'_>) -> Result<Position, BackendError>;
     /// Queues a copy of staging memory, from [`Backend::allocate_staging`], to device memory. Its
     /// failure loses no contents. For a few bytes this is cheaper than `copy`.
     fn write(

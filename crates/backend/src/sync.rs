@@ -322,11 +322,11 @@ pub fn run_deferred_drops() {
     drop_deferred_after(0);
 }
 
-/// Drops a value, and what that drop deferred, with no lock held. For threads that make no calls of
-/// the library, which would run deferred drops.
-pub fn drop_with_deferred(value: impl Sized) {
+/// Calls a function that drops a value, and then drops what that deferred, with no lock held. For
+/// threads that make no calls of the library, which would run deferred drops.
+pub fn drop_with_deferred(drop_value: impl FnOnce()) {
     let before = DEFERRED_DROPS.try_with(|kept| kept.borrow().len()).unwrap_or(0);
-    drop(value);
+    drop_value();
     drop_deferred_after(before);
 }
 

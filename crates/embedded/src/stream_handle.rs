@@ -311,7 +311,7 @@ impl RawStream for EmbeddedStreamHandle {
         self.stream.enqueue_launch(launch)
     }
 
-    fn run_chain(&self, call: &ChainCall<'_>) -> Result<Position, BackendError> {
+    fn run_chain(&self, call: &mut ChainCall<'_>) -> Result<Position, BackendError> {
         self.check_usable("run_chain")?;
         let chain = Operation::Chain(Box::new(ChainRun::of_call(call)));
         let Some(instruments) = self.instruments() else {

@@ -1,5 +1,5 @@
 //! A chain for one stream and for arguments of the same shapes: its steps as a backend gets them,
-//! and where each replay writes the addresses and scalars of its arguments.
+//! and what they do with the arrays.
 
 use std::sync::Arc;
 
@@ -12,6 +12,7 @@ use super::part::{Part, PartOf};
 use super::recorder::{passed_twice, unwritten};
 use super::signature::ParameterKind;
 use super::step::{Passed, ServeStep, Step, StepKind, Use};
+use super::steps::{AddressAt, AddressPlace, Places, ScalarPlace, Steps};
 use super::temp::{ReadBy, Temporary};
 use super::uses::{ArrayUse, Flow};
 use crate::device::{Device, Stream};
@@ -21,7 +22,7 @@ use resident_backend::call_site::CallSite;
 use resident_backend::grid::Grid;
 use resident_backend::{
     Address, Bytes, ChainInstance, ChainStep, Dependencies, FailureKind, FillWork, Footprint,
-    KernelCode, Label, LabelText, LaunchWork, Memory, PackedArguments, StreamId, Work,
+    KernelCode, Label, LabelText, LaunchWork, PackedArguments, StreamId, Work,
 };
 use resident_core::Access;
 use resident_core::layout::Strided;
@@ -29,19 +30,18 @@ use resident_core::layout::Strided;
 /// See the module.
 pub(super) struct Instance {
     key: Key,
-    pub(super) steps: Vec<ChainStep>,
+    pub(super) steps: Steps,
     /// The arrays that the steps use.
     pub(super) uses: Vec<ArrayUse>,
     /// For each parameter that is a temporary, its array.
-    temporaries: Vec<Option<Temporary>>,
+    pub(super) temporaries: Vec<Option<Temporary>>,
     /// The parts that steps name, by number.
     parts: Vec<Part>,
     /// The grids of the launches, also of those that are left out since they have no threads.
     grids: Vec<Grid>,
     /// The scalars of the last replay.
     scalars: SmallVec<[u8; 32]>,
-    places: Places,
-    pub(super) kept: Arc<ChainInstance>,
+    pub(super) kept: ChainInstance,
     /// Whether later replays may have the same steps: the code of some launches names their arrays.
     pub(super) may_be_kept: bool,
 }
@@ -61,40 +61,8 @@ struct KeyView {
     offset: Option<usize>,
 }
 
-/// Where a replay writes what differs from the one before.
-#[derive(Default)]
-struct Places {
-    addresses: Vec<AddressPlace>,
-    scalars: Vec<ScalarPlace>,
-}
-
-/// A place for the address of an array.
-struct AddressPlace {
-    step: usize,
-    parameter: usize,
-    at: AddressAt,
-    /// What the offset of the view in bytes lacks to the origin that the body gets. Wraps.
-    to_origin_bytes: u64,
-}
-
-enum AddressAt {
-    /// A word: the address of the origin.
-    Word(usize),
-    /// One of the arrays of a launch.
-    Packed(usize),
-    Source,
-    Destination,
-}
-
-/// A place for a scalar: in the words of a launch from this one on, or the pattern of a fill.
-struct ScalarPlace {
-    step: usize,
-    parameter: usize,
-    word: usize,
-}
-
 /// The arrays of a replay, by parameter, and then its parts.
-pub(super) type Arrays<'a> = SmallVec<[Option<BoundArray<'a>>; 8]>;
+type Arrays<'a> = SmallVec<[Option<BoundArray<'a>>; 8]>;
 
 impl Instance {
     /// Makes the temporaries and the steps. Checks what each launch checks.
@@ -111,21 +79,12 @@ impl Instance {
             Builder::build(core, stream.device_ref(), bound, &arrays, &parts)?
         };
         let Built { steps, uses, grids, places, may_be_kept } = built;
+        let steps = Steps::new(steps, places, bound.len());
         let key = Key::of(core, stream, bound);
         let (scalars, title) = (scalars_of(bound).collect(), Arc::clone(&core.title));
-        let kept = Arc::new(ChainInstance { title, ..ChainInstance::default() });
-        let instance = Self {
-            key,
-            steps,
-            uses,
-            temporaries,
-            parts,
-            grids,
-            scalars,
-            places,
-            kept,
-            may_be_kept,
-        };
+        let kept = ChainInstance { title, ..ChainInstance::default() };
+        let instance =
+            Self { key, steps, uses, temporaries, parts, grids, scalars, kept, may_be_kept };
         Ok(instance)
     }
 
@@ -143,7 +102,7 @@ impl Instance {
         device: &Device,
         bound: &[BoundArgument<'_>],
     ) -> Result<bool> {
-        if scalars_of(bound).eq(self.scalars.iter().copied()) {
+        if self.has_scalars(bound) {
             return Ok(true);
         }
         if core.depends_on_scalars {
@@ -160,27 +119,18 @@ impl Instance {
             }
         }
         self.scalars = scalars_of(bound).collect();
-        for place in &self.places.scalars {
-            let BoundArgument::Scalar { bytes, .. } = &bound[place.parameter] else { continue };
-            match &mut self.steps[place.step].work {
-                Work::Launch(launch) => {
-                    let mut words = Words::new();
-                    bound[place.parameter].pack(&mut words);
-                    let to = &mut launch.arguments.words[place.word..][..words.len()];
-                    to.copy_from_slice(&words);
-                }
-                Work::Fill(fill) => fill.pattern = Bytes::from_slice(bytes),
-                Work::Copy(_) => {}
-            }
-        }
+        self.steps.write_scalars(bound);
         Ok(true)
     }
 
-    /// The arrays of a replay, and the steps to which their addresses are to be written.
-    pub(super) fn parts<'a>(&'a mut self, bound: &'a [BoundArgument<'a>]) -> InstanceParts<'a> {
-        let Self { steps, uses, temporaries, places, kept, .. } = self;
-        let arrays = arrays_of(temporaries, &[], bound);
-        InstanceParts { arrays, uses, kept, steps: StepsOfReplay { steps, places } }
+    fn has_scalars(&self, bound: &[BoundArgument<'_>]) -> bool {
+        let mut known = &self.scalars[..];
+        bound.iter().all(|bound| {
+            let BoundArgument::Scalar { bytes, .. } = bound else { return true };
+            let (first, rest) = known.split_at(bytes.len());
+            known = rest;
+            first == *bytes
+        })
     }
 
     /// The array of a part.
@@ -193,53 +143,16 @@ impl Instance {
     }
 }
 
-/// An instance while one replay uses it.
-pub(super) struct InstanceParts<'a> {
-    pub(super) arrays: Arrays<'a>,
-    pub(super) uses: &'a [ArrayUse],
-    pub(super) kept: &'a Arc<ChainInstance>,
-    pub(super) steps: StepsOfReplay<'a>,
-}
-
-/// The steps, before a replay has written its addresses.
-pub(super) struct StepsOfReplay<'a> {
-    steps: &'a mut [ChainStep],
-    places: &'a Places,
-}
-
-impl<'a> StepsOfReplay<'a> {
-    pub(super) fn len(&self) -> usize {
-        self.steps.len()
-    }
-
-    /// Writes the address of each parameter's array.
-    pub(super) fn with_addresses(
-        self,
-        addresses: &[Address],
-        arrays: &Arrays<'_>,
-    ) -> &'a [ChainStep] {
-        for place in &self.places.addresses {
-            let Some(array) = &arrays[place.parameter] else { continue };
-            let offset_bytes = u64::from(array.element_bytes) * array.view.offset as u64;
-            let origin_bytes = offset_bytes.wrapping_add(place.to_origin_bytes);
-            let address = addresses[place.parameter];
-            match (&mut self.steps[place.step].work, &place.at) {
-                (Work::Launch(launch), AddressAt::Word(word)) => {
-                    launch.arguments.words[*word] = address.0.wrapping_add(origin_bytes);
-                }
-                (Work::Launch(launch), AddressAt::Packed(index)) => {
-                    let packed = &mut launch.arguments.arrays[*index];
-                    (packed.address, packed.origin_bytes) = (address, origin_bytes);
-                }
-                (Work::Copy(copy), AddressAt::Source) => copy.source = Memory::Device(address),
-                (Work::Copy(copy), AddressAt::Destination) => {
-                    copy.destination = Memory::Device(address);
-                }
-                (Work::Fill(fill), AddressAt::Destination) => fill.address = address,
-                _ => {}
-            }
-        }
-        self.steps
+/// The array of a parameter; `None` for a scalar.
+#[inline]
+pub(super) fn array_of<'a>(
+    bound: &'a BoundArgument<'a>,
+    temporary: &'a Option<Temporary>,
+) -> Option<BoundArray<'a>> {
+    match bound {
+        BoundArgument::Scalar { .. } => None,
+        BoundArgument::Array(array) => Some(*array),
+        BoundArgument::Temporary(_) => temporary.as_ref().map(|it| it.bound()),
     }
 }
 
@@ -258,12 +171,9 @@ fn arrays_of<'a>(
     parts: &'a [Part],
     bound: &'a [BoundArgument<'a>],
 ) -> Arrays<'a> {
-    let array = |(bound, temporary): (&'a BoundArgument<'a>, &'a Option<Temporary>)| match bound {
-        BoundArgument::Scalar { .. } => None,
-        BoundArgument::Array(array) => Some(*array),
-        BoundArgument::Temporary(_) => temporary.as_ref().map(|it| it.bound()),
-    };
-    let mut arrays: Arrays<'a> = bound.iter().zip(temporaries).map(array).collect();
+    let parameters = bound.iter().zip(temporaries);
+    let mut arrays: Arrays<'a> =
+        parameters.map(|(bound, temporary)| array_of(bound, temporary)).collect();
     for part in parts.iter().skip(bound.len()) {
         arrays.push(arrays[part.parameter].as_ref().map(|array| part.of(array)));
     }
@@ -545,9 +455,10 @@ impl<'b, 'a> Builder<'b, 'a> {
     fn place(&mut self, step: usize, part: usize, at: AddressAt, origin_bytes: u64) {
         let parameter = self.parts[part].parameter;
         let Some(array) = &self.arrays[parameter] else { return };
-        let offset_bytes = u64::from(array.element_bytes) * array.view.offset as u64;
-        let to_origin_bytes = origin_bytes.wrapping_sub(offset_bytes);
-        self.places.addresses.push(AddressPlace { step, parameter, at, to_origin_bytes });
+        let element_bytes = u64::from(array.element_bytes);
+        let to_origin_bytes = origin_bytes.wrapping_sub(element_bytes * array.view.offset as u64);
+        let place = AddressPlace { step, parameter, at, element_bytes, to_origin_bytes };
+        self.places.addresses.push(place);
     }
 
     fn copy(&mut self, step: &Step, from: usize, to: usize) -> Result<Option<Work>> {

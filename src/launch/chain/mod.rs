@@ -4,7 +4,8 @@
 //!    chain's `signature`. It is symbolic: a step names parameters, or slices of them (`part`).
 //! 2. `instance` makes of them what a backend gets, for one stream and arguments of one shape.
 //! 3. `replay` acquires the arrays of a replay, each once, with what all steps do with it (`uses`),
-//!    writes their addresses into the instance, has it queued, and marks the arrays.
+//!    writes those addresses that are new into the instance's `steps`, has these queued, and marks
+//!    the arrays.
 
 mod core;
 mod instance;
@@ -14,6 +15,7 @@ mod repeat;
 mod replay;
 mod signature;
 mod step;
+mod steps;
 mod temp;
 mod uses;
 

@@ -122,6 +122,11 @@ impl PlacedView {
         let view = Strided { offset, ..self.view.strided() };
         BoundArray::sized(StoredView { view, ..array.stored() }, array.home, array.access)
     }
+
+    /// The offset of the array of which this is the part at `offset`.
+    pub(super) fn offset_of_whole(&self, offset: usize) -> usize {
+        offset.wrapping_add_signed(self.from_first.wrapping_neg())
+    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,8 @@ use smallvec::SmallVec;
 use super::super::arguments::bound::{BoundArgument, BoundArray};
 use super::super::submit::{Acquiring, after_mark, expect_written};
 use super::core::Core;
-use super::instance::{Instance, InstanceParts};
+use super::instance::{Instance, array_of};
+use super::steps::{PlacedArray, Steps};
 use super::uses::ArrayUse;
 use crate::audit::{self, ArgumentRecord, Flow, Launched};
 use crate::device::{self, Stream, call_error};
@@ -14,9 +15,11 @@ use crate::error::{Error, Result};
 use crate::storage;
 use crate::transfer::LaunchedArrays;
 use resident_backend::call_site::CallSite;
-use resident_backend::sync::Mutex;
+use resident_backend::sync::ShortLock;
 use resident_backend::thread_pools::note_pool_threads;
-use resident_backend::{Address, BackendError, ChainCall, Dependencies, Position, failure, sync};
+use resident_backend::{
+    BackendError, ChainCall, ChainInstance, Dependencies, Position, failure, sync,
+};
 
 /// For how many pairs of a stream and shapes of arguments a chain keeps what it has made.
 const INSTANCES_MAX: usize = 8;
@@ -24,7 +27,7 @@ const INSTANCES_MAX: usize = 8;
 /// The instances of a chain that no replay uses now, by their last use.
 #[derive(Default)]
 #[expect(clippy::vec_box, reason = "each replay takes one out and puts it back")]
-pub(super) struct Instances(Mutex<Vec<Box<Instance>>>);
+pub(super) struct Instances(ShortLock<Vec<Box<Instance>>>);
 
 /// Replays that are queued together.
 #[derive(Clone, Copy)]
@@ -75,8 +78,15 @@ impl Replay<'_> {
         if self.stream.device_ref().body_kind().is_on_host() {
             note_pool_threads();
         }
-        let parts = instance.parts(self.bound);
-        let bound = used(&parts);
+        let Instance { steps, uses, temporaries, kept, .. } = instance;
+        let mut bound = SmallVec::<[BoundArgument<'_>; 8]>::new();
+        for used in &*uses {
+            let array = array_of(&self.bound[used.parameter], &temporaries[used.parameter]);
+            if let Some(array) = array {
+                bound.push(BoundArgument::Array(used.of(&array)));
+            }
+        }
+        let parts = UsedParts { uses, kept, steps };
         let acquiring = Acquiring { title: &self.core.title, bound: &bound, site: self.site };
         if self.stream.device_ref().properties().knows_left_out {
             expect_written(&bound, &self.core.title, self.stream, self.site)?;
@@ -97,22 +107,24 @@ impl Replay<'_> {
     fn queue_acquired<const IS_OBSERVED: bool>(
         &self,
         acquiring: Acquiring<'_>,
-        parts: InstanceParts<'_>,
+        parts: UsedParts<'_>,
     ) -> Result<()> {
-        let InstanceParts { arrays, uses, kept, steps } = parts;
+        let UsedParts { uses, kept, steps } = parts;
         let (stream, len) = (self.stream, steps.len() as u64);
         let mut acquired = AcquiredArrays::default();
-        if let Err(error) = acquired.acquire(acquiring, uses, self.core, stream) {
+        if let Err(error) = acquired.acquire(acquiring, uses, self.core, stream, steps) {
             acquired = AcquiredArrays::default();
             acquiring.make_room(stream, error)?;
-            acquired.acquire(acquiring, uses, self.core, stream)?;
+            acquired.acquire(acquiring, uses, self.core, stream, steps)?;
         }
-        let AcquiredArrays { addresses, depends, .. } = &acquired;
-        let steps = steps.with_addresses(addresses, &arrays);
-        let (count, site) = (self.count, self.site);
-        let call = ChainCall { instance: kept, steps, count, depends, site };
-        let submitted =
-            if IS_OBSERVED { run_timed(stream, &call) } else { stream.raw().run_chain(&call) };
+        let (steps, version) = steps.with_arrays();
+        let (depends, count, site) = (&*acquired.depends, self.count, self.site);
+        let mut call = ChainCall { instance: kept, steps, version, count, depends, site };
+        let submitted = if IS_OBSERVED {
+            run_timed(stream, &mut call)
+        } else {
+            stream.raw().run_chain(&mut call)
+        };
         let last = submitted.map_err(|error| self.refused(&error))?;
         let position_of = |used: &ArrayUse| Position(last.0 - (len - 1 - used.last as u64));
         let launcher = acquired.mark(acquiring, uses, self.core, stream, position_of);
@@ -136,14 +148,11 @@ impl Replay<'_> {
     }
 }
 
-/// The arrays that the steps use, with what they do with them together.
-fn used<'a>(parts: &InstanceParts<'a>) -> SmallVec<[BoundArgument<'a>; 8]> {
-    let bind = |used: &'a ArrayUse| {
-        let array = parts.arrays[used.parameter]?;
-        let array = used.piece.as_ref().map_or(array, |piece| piece.of(&array));
-        Some(BoundArgument::Array(BoundArray { access: used.access, ..array }))
-    };
-    parts.uses.iter().filter_map(bind).collect()
+/// What queueing needs of an instance.
+struct UsedParts<'a> {
+    uses: &'a [ArrayUse],
+    kept: &'a mut ChainInstance,
+    steps: &'a mut Steps,
 }
 
 /// The uses with their arrays.
@@ -156,7 +165,7 @@ fn zipped<'a>(
 
 /// Queues a chain, and times it if that is asked for.
 #[cold]
-fn run_timed(stream: &Stream, call: &ChainCall<'_>) -> Result<Position, BackendError> {
+fn run_timed(stream: &Stream, call: &mut ChainCall<'_>) -> Result<Position, BackendError> {
     device::take_some_times();
     let begun = stream.begin_timing();
     let position = stream.raw().run_chain(call)?;
@@ -170,29 +179,29 @@ struct AcquiredArrays<'a> {
     arguments: LaunchedArrays<'a>,
     /// No arguments of the call, so they do not count as such.
     temporaries: LaunchedArrays<'a>,
-    /// By parameter.
-    addresses: SmallVec<[Address; 8]>,
     depends: Dependencies,
 }
 
 impl<'a> AcquiredArrays<'a> {
+    /// Acquires the arrays, and places them in the steps.
     fn acquire(
         &mut self,
         acquiring: Acquiring<'a>,
         uses: &'a [ArrayUse],
         core: &Core,
         stream: &Stream,
+        steps: &mut Steps,
     ) -> Result<()> {
         let epoch = failure::epoch();
-        self.addresses.resize(core.kinds.len(), Address(0));
         for (used, array) in zipped(acquiring, uses) {
             let launched = if core.is_temporary(used.parameter) {
                 &mut self.temporaries
             } else {
                 &mut self.arguments
             };
-            self.addresses[used.parameter] =
-                acquiring.acquire(array, stream, epoch, launched, &mut self.depends)?;
+            let address = acquiring.acquire(array, stream, epoch, launched, &mut self.depends)?;
+            let offset = used.offset_of_whole(array);
+            steps.place(used.parameter, PlacedArray { address, offset });
         }
         Ok(())
     }
@@ -209,23 +218,17 @@ impl AcquiredArrays<'_> {
         stream: &Stream,
         position_of: impl Fn(&ArrayUse) -> Position,
     ) -> Flow {
-        let (mut arguments, mut temporaries) = (Positions::new(), Positions::new());
-        for used in uses {
-            let positions =
-                if core.is_temporary(used.parameter) { &mut temporaries } else { &mut arguments };
-            positions.push(position_of(used));
-        }
+        let is_temporary = |used: &&ArrayUse| core.is_temporary(used.parameter);
+        let temporary = uses.iter().filter(is_temporary).map(&position_of);
+        let argument = uses.iter().filter(|used| !is_temporary(used)).map(&position_of);
         let call = || (&**acquiring.title, acquiring.site);
-        let within = self.temporaries.mark_each(stream, |index| temporaries[index], call);
-        let mut marked = self.arguments.mark_each(stream, |index| arguments[index], call);
+        let within = self.temporaries.mark_each(stream, temporary, call);
+        let mut marked = self.arguments.mark_each(stream, argument, call);
         marked.needs_event |= within.needs_event;
         marked.follows_other |= within.follows_other;
         after_mark(stream, marked)
     }
 }
-
-/// A position for each of some arrays.
-type Positions = SmallVec<[Position; 8]>;
 
 impl Instances {
     /// Takes the instance for these arguments, if there is one that no other thread uses.

@@ -3,6 +3,7 @@
 
 use smallvec::SmallVec;
 
+use super::super::arguments::bound::BoundArray;
 use super::part::{Part, PlacedView};
 use resident_core::Access;
 use resident_core::layout::{Strided, ViewBox};
@@ -16,6 +17,22 @@ pub(super) struct ArrayUse {
     pub(super) last: usize,
     /// `None` for the whole array.
     pub(super) piece: Option<PlacedView>,
+}
+
+impl ArrayUse {
+    /// The elements that are used, of the array that a replay gets.
+    #[inline]
+    pub(super) fn of<'a>(&'a self, array: &BoundArray<'a>) -> BoundArray<'a> {
+        let piece = self.piece.as_ref().map_or(*array, |piece| piece.of(array));
+        BoundArray { access: self.access, ..piece }
+    }
+
+    /// The offset of the array that a replay gets, of which these elements are used.
+    #[inline]
+    pub(super) fn offset_of_whole(&self, used: &BoundArray<'_>) -> usize {
+        let offset = used.view.offset;
+        self.piece.as_ref().map_or(offset, |piece| piece.offset_of_whole(offset))
+    }
 }
 
 /// The pieces of the arrays that the steps so far have used, by parameter.

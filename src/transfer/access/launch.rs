@@ -200,15 +200,15 @@ impl<'a> LaunchedArrays<'a> {
         position: Position,
         call: impl Fn() -> (&'c str, CallSite),
     ) -> Marked {
-        self.mark_each(stream, |_| position, call)
+        self.mark_each(stream, std::iter::repeat(position), call)
     }
 
-    /// As [`mark`](Self::mark), with a position for each array, by its number.
+    /// As [`mark`](Self::mark), with a position for each array, in their order.
     #[inline(always)]
     pub(crate) fn mark_each<'c>(
         &mut self,
         stream: &Stream,
-        position_of: impl Fn(usize) -> Position,
+        positions: impl IntoIterator<Item = Position>,
         call: impl Fn() -> (&'c str, CallSite),
     ) -> Marked {
         let (mut marked, mut next_part) = (Marked::default(), 0);
@@ -218,8 +218,7 @@ impl<'a> LaunchedArrays<'a> {
         // Of two widths: as a pair in one register they would take more instructions.
         let (mut summarised, mut summarised_bytes) = (0_u32, 0_u64);
         let (number, id) = (stream.device_ref().number_of_use(), stream.id());
-        for (index, array) in self.list.iter_mut().enumerate() {
-            let position = position_of(index);
+        for (array, position) in self.list.iter_mut().zip(positions) {
             let state = match array.mark_summarised(id, position, number) {
                 Ok(true) => continue,
                 Ok(false) => {

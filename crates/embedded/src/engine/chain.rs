@@ -11,8 +11,8 @@ use super::execute::{self, Fault, Located, LocatedArguments};
 use crate::race_check::MemoryAccess;
 use resident_backend::call_site::CallSite;
 use resident_backend::{
-    ChainCall, ChainStep, CopyWork, Dependencies, FailureKind, FailureRecord, LaunchWork, Memory,
-    Position, StreamId, Work, failure,
+    ChainCall, ChainStep, Dependencies, FailureKind, FailureRecord, LaunchWork, Position, StreamId,
+    Work, failure,
 };
 
 /// Queued replays of a chain.
@@ -30,6 +30,8 @@ pub(crate) struct ChainRun {
 struct KeptChain {
     title: Arc<str>,
     steps: Vec<ChainStep>,
+    /// See [`ChainCall::version`].
+    version: u64,
 }
 
 /// What keeps a step from being complete: its index, and its failure.
@@ -41,25 +43,25 @@ struct FailedStep {
 
 impl ChainRun {
     /// The replays of a call, which shares the steps of earlier ones if they are the same.
-    pub(crate) fn of_call(call: &ChainCall<'_>) -> Self {
-        let mut kept = call.instance.kept.lock();
-        let known = kept.as_mut().and_then(|kept| kept.downcast_mut::<Arc<KeptChain>>());
+    pub(crate) fn of_call(call: &mut ChainCall<'_>) -> Self {
+        let ChainCall { instance, steps, version, count, depends, site } = call;
+        let (depends, site) = (Dependencies::from_slice(depends), *site);
+        let known = instance.kept.as_mut().and_then(|kept| kept.downcast_mut::<Arc<KeptChain>>());
         let chain = match known {
             Some(known) => {
-                if !is_same(&known.steps, call.steps) {
-                    update(known, call.steps);
+                if known.version != *version {
+                    update(known, steps, *version);
                 }
                 Arc::clone(known)
             }
             None => {
-                let (title, steps) = (Arc::clone(&call.instance.title), call.steps.to_vec());
-                let chain = Arc::new(KeptChain { title, steps });
-                *kept = Some(Box::new(Arc::clone(&chain)));
+                let (title, steps) = (Arc::clone(&instance.title), steps.to_vec());
+                let chain = Arc::new(KeptChain { title, steps, version: *version });
+                instance.kept = Some(Box::new(Arc::clone(&chain)));
                 chain
             }
         };
-        let depends = Dependencies::from_slice(call.depends);
-        Self { chain, count: call.count, depends, site: call.site }
+        Self { chain, count: *count, depends, site }
     }
 
     /// The number of positions that it takes.
@@ -201,41 +203,14 @@ impl LocatedSteps {
     }
 }
 
-/// Whether addresses and words are the same; all else is.
-fn is_same(known: &[ChainStep], steps: &[ChainStep]) -> bool {
-    let is_same = |(known, step): (&ChainStep, &ChainStep)| match (&known.work, &step.work) {
-        (Work::Launch(known), Work::Launch(launch)) => {
-            let arrays = known.arguments.arrays.iter().zip(&launch.arguments.arrays);
-            known.arguments.words == launch.arguments.words
-                && arrays.clone().all(|(known, array)| {
-                    (known.address, known.origin_bytes) == (array.address, array.origin_bytes)
-                })
-        }
-        (Work::Copy(known), Work::Copy(copy)) => {
-            let ends = |copy: &CopyWork| [&copy.source, &copy.destination].map(device_address);
-            ends(known) == ends(copy)
-        }
-        (Work::Fill(known), Work::Fill(fill)) => {
-            known.address == fill.address && known.pattern == fill.pattern
-        }
-        _ => false,
-    };
-    known.iter().zip(steps).all(is_same)
-}
-
-fn device_address(memory: &Memory) -> u64 {
-    match memory {
-        Memory::Device(address) => address.0,
-        Memory::Host(_) => 0,
-    }
-}
-
 /// Gives kept steps the addresses and words of a replay: new steps, if queued replays have them.
-fn update(known: &mut Arc<KeptChain>, steps: &[ChainStep]) {
+fn update(known: &mut Arc<KeptChain>, steps: &[ChainStep], version: u64) {
     let Some(chain) = Arc::get_mut(known) else {
-        *known = Arc::new(KeptChain { title: Arc::clone(&known.title), steps: steps.to_vec() });
+        let title = Arc::clone(&known.title);
+        *known = Arc::new(KeptChain { title, steps: steps.to_vec(), version });
         return;
     };
+    chain.version = version;
     for (known, step) in chain.steps.iter_mut().zip(steps) {
         match (&mut known.work, &step.work) {
             (Work::Launch(known), Work::Launch(launch)) => {

@@ -20,6 +20,9 @@ use resident_backend::{
 };
 use resident_core::Access;
 
+/// A chain's step looks for the memory of its arrays among that of so many arrays before them.
+const ADDRESSES_COMPARED: usize = 8;
+
 /// Shorter copies are made by one thread: waking another takes too long.
 const PARALLEL_BYTES_MIN: u64 = 16 << 20;
 
@@ -154,25 +157,30 @@ pub(super) fn launch_located(
     grid: Grid,
     words: &[u64],
     arrays: &[PackedArray],
-    (blocks, pointers): Located<'_>,
+    located: Located<'_>,
 ) -> Result<(), Fault> {
     let KernelCode::Host(body) = code else {
         return Err("device code does not run on the embedded device".to_owned().into());
     };
     let poison = device.output_poison;
     if poison.is_some() || body.may_leave_out() {
-        prepare_outputs(poison, words, arrays, blocks);
+        prepare_outputs(poison, words, arrays, located);
     }
-    forget_shared(device, words, arrays, blocks);
+    let knows_left_out = device.memory.knows_left_out();
+    if knows_left_out {
+        forget_shared(device, words, arrays, located);
+    }
     sync::assert_none_held();
     let outcome = catch_unwind(AssertUnwindSafe(|| {
-        // SAFETY: each pointer leads to element 0, 0, ... in a block that `blocks` keeps alive, and
-        // each footprint lies in that block (`locate_array`). Blocks are always initialised
+        // SAFETY: each pointer leads to element 0, 0, ... in a block that `located` keeps alive,
+        // and each footprint lies in that block (`add_array`). Blocks are always initialised
         // (`block`). The modules that use the backend order work so that meanwhile no other thread
         // writes bytes that the body reads, or accesses bytes that it writes (`backend`, contract).
-        unsafe { body.run(grid, words, pointers) }
+        unsafe { body.run(grid, words, located.pointers) }
     }));
-    forget_left_out(device, body.as_ref(), words, arrays, blocks);
+    if knows_left_out {
+        forget_left_out(device, body.as_ref(), words, arrays, located);
+    }
     outcome.map_err(|payload| panic_message(payload).into())
 }
 
@@ -204,15 +212,12 @@ fn forget_left_out(
     body: &dyn KernelBody,
     words: &[u64],
     arrays: &[PackedArray],
-    blocks: &[Option<LocatedMemory>],
+    located: Located<'_>,
 ) {
-    if !device.memory.knows_left_out() {
-        return;
-    }
     if body.tracks_contents() {
-        return forget_shared(device, words, arrays, blocks);
+        return forget_shared(device, words, arrays, located);
     }
-    for (array, block) in arrays.iter().zip(blocks) {
+    for (array, block) in arrays.iter().zip(located.blocks()) {
         if let (true, Some(block)) = (array.access.writes(), block) {
             device.memory.forget_left_out(block.bounded().start, &array.footprint(words));
         }
@@ -220,14 +225,9 @@ fn forget_left_out(
 }
 
 /// Others may write memory that they share, without the checker.
-fn forget_shared(
-    device: &DeviceCore,
-    words: &[u64],
-    arrays: &[PackedArray],
-    blocks: &[Option<LocatedMemory>],
-) {
-    for (array, block) in arrays.iter().zip(blocks) {
-        if let Some(block) = block.as_ref().filter(|block| block.is_shared()) {
+fn forget_shared(device: &DeviceCore, words: &[u64], arrays: &[PackedArray], located: Located<'_>) {
+    for (array, block) in arrays.iter().zip(located.blocks()) {
+        if let Some(block) = block.filter(|block| block.is_shared()) {
             device.memory.forget_left_out(block.bounded().start, &array.footprint(words));
         }
     }
@@ -239,9 +239,9 @@ fn prepare_outputs(
     poison: Option<u8>,
     words: &[u64],
     arrays: &[PackedArray],
-    blocks: &[Option<LocatedMemory>],
+    located: Located<'_>,
 ) {
-    for (array, block) in arrays.iter().zip(blocks) {
+    for (array, block) in arrays.iter().zip(located.blocks()) {
         if let (Access::Overwrite, Some(block)) = (array.access, block) {
             if poison.is_none() && !block.may_have_leftovers() {
                 continue;
@@ -252,7 +252,7 @@ fn prepare_outputs(
             }
             let byte = [poison.unwrap_or(0)];
             // SAFETY: as for the body's own writes, in `launch`. The footprint consists of the
-            // elements of the argument, and lies in the block (`locate_array`).
+            // elements of the argument, and lies in the block (`add_array`).
             if unsafe { host_copy::fill_within(block.bounded(), &footprint, &byte) } {
                 block.note_overwritten(&footprint);
             }
@@ -307,13 +307,28 @@ fn locate(device: &DeviceCore, address: Address) -> Result<LocatedMemory, String
     device.memory.locate(address).ok_or_else(|| no_memory_at(address))
 }
 
-/// Blocks and pointers of one launch.
-pub(super) type Located<'a> = (&'a [Option<LocatedMemory>], &'a [*mut u8]);
+/// Blocks and pointers of the arrays of one launch.
+#[derive(Clone, Copy)]
+pub(super) struct Located<'a> {
+    memory: &'a [LocatedMemory],
+    arrays: &'a [Option<u32>],
+    pointers: &'a [*mut u8],
+}
+
+impl<'a> Located<'a> {
+    fn blocks(self) -> impl Iterator<Item = Option<&'a LocatedMemory>> {
+        self.arrays.iter().map(move |index| index.map(|index| &self.memory[index as usize]))
+    }
+}
 
 /// Blocks and pointers of launches, which keep the memory; up to eight arrays need no heap.
 #[derive(Default)]
 pub(super) struct LocatedArguments {
-    blocks: SmallVec<[Option<LocatedMemory>; 8]>,
+    /// The memory at each of the addresses.
+    memory: SmallVec<[LocatedMemory; 8]>,
+    addresses: SmallVec<[Address; 8]>,
+    /// For each array its memory, by the index; `None` if it needs none.
+    arrays: SmallVec<[Option<u32>; 8]>,
     pointers: SmallVec<[*mut u8; 8]>,
 }
 
@@ -325,12 +340,55 @@ impl LocatedArguments {
         words: &[u64],
         arrays: &[PackedArray],
     ) -> Result<(), String> {
-        for array in arrays {
-            let (block, pointer) = locate_array(addresses, array, &array.footprint(words))?;
-            self.blocks.push(block);
-            self.pointers.push(pointer);
+        arrays.iter().try_for_each(|array| self.add_array(addresses, words, array))
+    }
+
+    fn add_array(
+        &mut self,
+        addresses: &LockedAddresses<'_>,
+        words: &[u64],
+        array: &PackedArray,
+    ) -> Result<(), String> {
+        let footprint = array.footprint(words);
+        let end_bytes = footprint.end_bytes();
+        let Some(index) = self.index_of(addresses, array.address) else {
+            if end_bytes != Some(0) {
+                return Err(no_memory_at(array.address));
+            }
+            // An array of 0 bytes needs no memory: the body gets an aligned pointer that must not
+            // be read.
+            self.arrays.push(None);
+            self.pointers.push(std::ptr::without_provenance_mut(ALIGNMENT_BYTES));
+            return Ok(());
+        };
+        let located = &self.memory[index];
+        if !located.has_all_pages()
+            && let Some(page) = addresses.first_uncommitted(array.address, &footprint)
+        {
+            return Err(no_memory_of_page(page));
         }
+        let BoundedMemory { start, len_bytes } = located.bounded();
+        let is_within = end_bytes.is_some_and(|end_bytes| end_bytes <= len_bytes);
+        if !is_within || array.origin_bytes > len_bytes {
+            return Err(format!(
+                "an array argument leaves its memory of {len_bytes} bytes: {footprint:?}"
+            ));
+        }
+        self.arrays.push(Some(index as u32));
+        self.pointers.push(start.wrapping_add(array.origin_bytes as usize));
         Ok(())
+    }
+
+    /// The index of the memory at an address, if there is any. Most steps of a chain use arrays
+    /// that the steps before them use.
+    fn index_of(&mut self, addresses: &LockedAddresses<'_>, address: Address) -> Option<usize> {
+        let first = self.addresses.len().saturating_sub(ADDRESSES_COMPARED);
+        if let Some(index) = self.addresses[first..].iter().rposition(|known| *known == address) {
+            return Some(first + index);
+        }
+        self.memory.push(addresses.locate(address)?);
+        self.addresses.push(address);
+        Some(self.memory.len() - 1)
     }
 
     /// The number of arrays.
@@ -344,39 +402,9 @@ impl LocatedArguments {
 
     /// Those of one launch, by the numbers of its arrays among all.
     pub(super) fn range(&self, range: Range<usize>) -> Located<'_> {
-        (&self.blocks[range.clone()], &self.pointers[range])
+        let (arrays, pointers) = (&self.arrays[range.clone()], &self.pointers[range]);
+        Located { memory: &self.memory, arrays, pointers }
     }
-}
-
-/// Locates one array and checks its bounds. An array of 0 bytes needs no memory: the body gets an
-/// aligned pointer that must not be read.
-fn locate_array(
-    addresses: &LockedAddresses<'_>,
-    array: &PackedArray,
-    footprint: &Footprint,
-) -> Result<(Option<LocatedMemory>, *mut u8), String> {
-    let end_bytes = footprint.end_bytes();
-    let Some(located) = addresses.locate(array.address) else {
-        let dangling = std::ptr::without_provenance_mut(ALIGNMENT_BYTES);
-        return if end_bytes == Some(0) {
-            Ok((None, dangling))
-        } else {
-            Err(no_memory_at(array.address))
-        };
-    };
-    if !located.has_all_pages()
-        && let Some(page) = addresses.first_uncommitted(array.address, footprint)
-    {
-        return Err(no_memory_of_page(page));
-    }
-    let BoundedMemory { start, len_bytes } = located.bounded();
-    if array.origin_bytes > len_bytes || end_bytes.is_none_or(|end_bytes| end_bytes > len_bytes) {
-        return Err(format!(
-            "an array argument leaves its memory of {len_bytes} bytes: {footprint:?}"
-        ));
-    }
-    let pointer = start.wrapping_add(array.origin_bytes as usize);
-    Ok((Some(located), pointer))
 }
 
 fn no_memory_at(address: Address) -> String {

@@ -43,6 +43,7 @@ impl EmbeddedStream {
 
     /// The next operation of this stream, if it is ready and not behind `position`. If it is work,
     /// takes it from the queue.
+    #[inline]
     fn next_until(&self, position: Position) -> Option<Next> {
         let mut state = self.lock();
         let (next, control) = state.queued.front().filter(|(next, _)| *next <= position)?;
@@ -60,6 +61,7 @@ impl EmbeddedStream {
 }
 
 /// A ready operation of `stream`, or of a stream that it waits for.
+#[inline]
 fn take_ready(
     stream: &Arc<EmbeddedStream>,
     position: Position,

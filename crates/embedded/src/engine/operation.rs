@@ -90,15 +90,17 @@ impl QueuedOperation {
         outcome.map_err(|fault| description.failure(fault))
     }
 
-    /// Drops an operation that has run. The drop may run user code (the drop of values that a body
-    /// captured). A panic in that code is a failure of the operation.
-    pub(super) fn drop_caught(self) -> Result<(), FailureRecord> {
+    /// Drops an operation that has run, in its place: it is too large to be moved for this. The
+    /// drop may run user code (the drop of values that a body captured). A panic in that code
+    /// is a failure of the operation.
+    pub(super) fn drop_caught(&mut self) -> Result<(), FailureRecord> {
         let description = self.operation.description();
         let (kind, site) =
             description.map_or((FailureKind::Copy, None), |it| (it.failure_kind, it.site));
         // Values that a body captured are user code's, and so are owners of memory.
         sync::assert_none_held();
-        let drop_all = || sync::drop_with_deferred(self);
+        let nothing = Operation::Control(ControlOperation::Record(None));
+        let drop_all = || sync::drop_with_deferred(|| self.operation = nothing);
         catch_unwind(AssertUnwindSafe(drop_all)).map_err(|payload| FailureRecord {
             kind,
             operation: "work that had run".to_owned(),
@@ -248,6 +250,7 @@ impl OperationQueue {
         self.entries.push_back(Entry { position, fault: None, kind });
     }
 
+    #[inline]
     pub(crate) fn pop(&mut self) -> Option<QueuedOperation> {
         let Entry { position, fault, kind } = self.entries.pop_front()?;
         let operation = match kind {

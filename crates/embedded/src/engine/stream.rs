@@ -282,9 +282,9 @@ impl EmbeddedStream {
 
     /// Runs an operation on a thread that submits or waits. The thread may be about to use what a
     /// task uses, so this wakes no task: it leaves them to the worker.
-    pub(crate) fn run_own(self: &Arc<Self>, queued: QueuedOperation) {
+    pub(crate) fn run_own(self: &Arc<Self>, mut queued: QueuedOperation) {
         let position = queued.position;
-        self.run_unpublished(queued);
+        self.run_unpublished(&mut queued);
         if self.progress.publish_under_lock(position) {
             self.let_worker_wake();
         }
@@ -336,18 +336,18 @@ impl EmbeddedStream {
     /// Runs one operation, drops it, and then publishes its position. The caller wakes the returned
     /// tasks with no lock held.
     #[must_use = "tasks must be woken"]
-    pub(crate) fn run(&self, queued: QueuedOperation) -> Tasks {
+    pub(crate) fn run(&self, queued: &mut QueuedOperation) -> Tasks {
         let position = queued.position;
         self.run_unpublished(queued);
         self.progress.publish(position)
     }
 
-    fn run_unpublished(&self, queued: QueuedOperation) {
+    fn run_unpublished(&self, queued: &mut QueuedOperation) {
         let _running = BodyScope::enter();
         let position = queued.position;
         let outcome = match &queued.operation {
-            Operation::Control(_) => self.run_timed(&queued),
-            _ => timeline::timed(self.progress.id().0, position.0, || self.run_timed(&queued)),
+            Operation::Control(_) => self.run_timed(queued),
+            _ => timeline::timed(self.progress.id().0, position.0, || self.run_timed(queued)),
         };
         self.progress.mark_ran(position);
         let dropped = queued.drop_caught();
@@ -476,7 +476,7 @@ impl EmbeddedStream {
     /// Drops the queued operations and marks them as completed. Called when the simulation ends.
     pub(crate) fn drop_queued(&self) {
         let mut queue = std::mem::take(&mut self.lock().queued);
-        while let Some(queued) = queue.pop() {
+        while let Some(mut queued) = queue.pop() {
             // If a drop panics, the panic hook has already reported the panic. It cannot be passed
             // on, because there is no caller.
             let _reported_by_the_hook = queued.drop_caught();

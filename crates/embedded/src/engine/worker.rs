@@ -66,8 +66,8 @@ fn run_until_closed(stream: &EmbeddedStream) {
     let _running = BodyScope::enter();
     let mut batch = OperationQueue::default();
     while take_batch(stream, &mut batch) {
-        while let Some(queued) = batch.pop() {
-            wake_all(stream.run(queued));
+        while let Some(mut queued) = batch.pop() {
+            wake_all(stream.run(&mut queued));
         }
     }
 }

@@ -79,8 +79,8 @@ impl Simulation {
     /// thread that runs an operation, since that thread holds the turn.
     fn run_one(&self) -> bool {
         let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some((stream, queued)) = self.take_random_ready() else { return false };
-        let due = stream.run(queued);
+        let Some((stream, mut queued)) = self.take_random_ready() else { return false };
+        let due = stream.run(&mut queued);
         drop(turn);
         wake_all(due);
         true

@@ -13,7 +13,7 @@ use crate::driver::StreamHandle;
 use crate::driver::graphs::NodeWork;
 use crate::launch;
 use resident_backend::{
-    BackendError, BackendErrorKind, ChainStep, KernelCode, LaunchWork, PackedArray, Work,
+    BackendError, BackendErrorKind, ChainCall, ChainStep, KernelCode, LaunchWork, PackedArray, Work,
 };
 
 /// An instantiated graph of a chain's steps.
@@ -21,6 +21,8 @@ use resident_backend::{
 pub(crate) struct ChainNodes {
     executable: Arc<Executable>,
     steps: Vec<StepNodes>,
+    /// See [`ChainCall::version`].
+    version: u64,
 }
 
 /// The nodes of a step, and what they do in the next launch of the graph.
@@ -49,14 +51,14 @@ struct KnownLaunch {
 type Ends = SmallVec<[usize; 4]>;
 
 impl ChainNodes {
-    /// Makes the graph of a chain's steps; `None` if a graph cannot hold one of them.
+    /// Makes the graph of the steps of a call; `None` if a graph cannot hold one of them.
     ///
     /// # Safety
     ///
     /// The context is current. The arguments of launches match their kernels.
     pub(crate) unsafe fn new(
         context: &Arc<Context>,
-        steps: &[ChainStep],
+        &ChainCall { steps, version, .. }: &ChainCall<'_>,
     ) -> Result<Option<Self>, BackendError> {
         let mut executable = Executable::new(context)?;
         let mut ends: Vec<Ends> = Vec::with_capacity(steps.len());
@@ -72,7 +74,7 @@ impl ChainNodes {
             known.push(StepNodes { first, work });
         }
         executable.instantiate()?;
-        Ok(Some(Self { executable: Arc::new(executable), steps: known }))
+        Ok(Some(Self { executable: Arc::new(executable), steps: known, version }))
     }
 
     /// Changes the nodes whose arguments differ from those of the last replay. Returns `false` if
@@ -85,11 +87,26 @@ impl ChainNodes {
     pub(crate) unsafe fn change(
         &mut self,
         context: &Arc<Context>,
-        steps: &[ChainStep],
+        call: &ChainCall<'_>,
     ) -> Result<bool, BackendError> {
-        if !self.executable.is_of(context) || self.steps.len() != steps.len() {
+        if !self.executable.is_of(context) || self.steps.len() != call.steps.len() {
             return Ok(false);
         }
+        if self.version == call.version {
+            return Ok(true);
+        }
+        // SAFETY: the caller's promise is passed on.
+        let is_changed = unsafe { self.change_steps(call.steps) }?;
+        if is_changed {
+            self.version = call.version;
+        }
+        Ok(is_changed)
+    }
+
+    /// # Safety
+    ///
+    /// As [`change`](Self::change).
+    unsafe fn change_steps(&mut self, steps: &[ChainStep]) -> Result<bool, BackendError> {
         for (known, step) in self.steps.iter_mut().zip(steps) {
             // SAFETY: the caller's promise is passed on.
             match unsafe { known.change(&self.executable, &step.work) } {

@@ -12,7 +12,6 @@ use super::submit::skip;
 use crate::capture_mode::Relaxed;
 use crate::driver::status;
 use crate::graph::ChainNodes;
-use resident_backend::sync::BackendLock;
 use resident_backend::{
     BackendError, BackendErrorKind, ChainCall, ChainInstance, ChainStep, Dependencies, FailureKind,
     FailureRecord, LabelText, Position, Work, chain, failure,
@@ -25,10 +24,7 @@ const REFUSALS_MAX: u32 = 3;
 /// wait until the device has run others.
 const REPLAYS_PER_LOCK: u64 = 64;
 
-/// What an instance of a chain keeps. It is locked while its graph is changed and launched, before
-/// the stream's state.
-type KeptGraph = Arc<BackendLock<ChainGraph>>;
-
+/// What an instance of a chain keeps.
 #[derive(Debug, Default)]
 struct ChainGraph {
     graph: Option<Graph>,
@@ -47,7 +43,7 @@ struct Graph {
 /// Queues the replays of a chain.
 pub(super) fn queue(
     handle: &GpuStreamHandle,
-    call: &ChainCall<'_>,
+    call: &mut ChainCall<'_>,
 ) -> Result<Position, BackendError> {
     if handle.0.device.uses_graphs()
         && let Some(position) = queue_graph(&handle.0, call)?
@@ -60,57 +56,50 @@ pub(super) fn queue(
 /// Queues the replays as a graph; `None` if that is refused, and nothing was queued.
 fn queue_graph(
     stream: &Arc<GpuStream>,
-    call: &ChainCall<'_>,
+    call: &mut ChainCall<'_>,
 ) -> Result<Option<Position>, BackendError> {
     stream.prepare_to_queue()?;
-    let kept = kept_graph(call.instance);
-    // Dropped when the lock is released: it may be the last that has a stream.
-    let mut replaced = None;
-    let mut kept = kept.lock();
-    if !kept.prepare(stream, call, &mut replaced)? {
-        return Ok(None);
-    }
-    let Some(graph) = &mut kept.graph else { return Ok(None) };
-    match graph.queue(stream, call) {
-        Err(error) if error.kind != BackendErrorKind::DeviceLost => {
-            kept.note_refusal(&error);
-            replaced = kept.graph.take();
-            drop(kept);
-            drop(replaced);
-            Ok(None)
-        }
-        queued => queued.map(Some),
-    }
-}
-
-fn kept_graph(instance: &ChainInstance) -> KeptGraph {
-    let mut kept = instance.kept.lock();
-    if let Some(known) = kept.as_ref().and_then(|kept| kept.downcast_ref::<KeptGraph>()) {
-        return Arc::clone(known);
-    }
-    let new = KeptGraph::default();
-    *kept = Some(Box::new(Arc::clone(&new)));
-    new
+    let known = call.instance.kept.take().and_then(|kept| kept.downcast::<ChainGraph>().ok());
+    let mut kept = known.unwrap_or_default();
+    let queued = kept.queue(stream, call);
+    call.instance.kept = Some(kept);
+    queued
 }
 
 impl ChainGraph {
+    /// As [`queue_graph`].
+    #[inline]
+    fn queue(
+        &mut self,
+        stream: &Arc<GpuStream>,
+        call: &ChainCall<'_>,
+    ) -> Result<Option<Position>, BackendError> {
+        if !self.prepare(stream, call)? {
+            return Ok(None);
+        }
+        let Some(graph) = &mut self.graph else { return Ok(None) };
+        match graph.queue(stream, call) {
+            Err(error) if error.kind != BackendErrorKind::DeviceLost => {
+                self.note_refusal(&error);
+                self.graph = None;
+                Ok(None)
+            }
+            queued => queued.map(Some),
+        }
+    }
+
     /// Makes the graph that does what the steps do, if there is none yet or it cannot be changed.
     /// Returns `false` if there can be none. The context is current.
     #[inline]
-    fn prepare(
-        &mut self,
-        stream: &GpuStream,
-        call: &ChainCall<'_>,
-        replaced: &mut Option<Graph>,
-    ) -> Result<bool, BackendError> {
+    fn prepare(&mut self, stream: &GpuStream, call: &ChainCall<'_>) -> Result<bool, BackendError> {
         if let Some(graph) = &mut self.graph {
-            // SAFETY: the context is current, and this thread has locked the graph. The modules
+            // SAFETY: the context is current, and this thread alone has the instance. The modules
             // that use the backend pack the arguments that the kernel's signature has.
-            let changed = unsafe { graph.nodes.change(stream.device.context(), call.steps) };
+            let changed = unsafe { graph.nodes.change(stream.device.context(), call) };
             if changed? {
                 return Ok(true);
             }
-            *replaced = self.graph.take();
+            self.graph = None;
         }
         self.make(stream, call)
     }
@@ -122,7 +111,7 @@ impl ChainGraph {
         }
         let _relaxed = Relaxed::enter(stream.driver());
         // SAFETY: as in `prepare`.
-        match unsafe { ChainNodes::new(stream.device.context(), call.steps) } {
+        match unsafe { ChainNodes::new(stream.device.context(), call) } {
             Ok(Some(nodes)) => {
                 let names = call.steps.iter().map(|step| name_of(call.instance, step)).collect();
                 self.graph = Some(Graph { nodes, names, launches: SmallVec::new() });
@@ -150,15 +139,16 @@ impl Graph {
         let mut state = stream.state();
         let depends = match pending(stream, &state, call) {
             Ok(depends) => depends,
-            Err(root) => return Ok(skip_steps(stream, &mut state, call, &root)),
+            Err(root) => return Ok(skip_steps(stream, &mut state, call.steps, &root)),
         };
         for replay in 0..call.count {
             if replay > 0 && replay % REPLAYS_PER_LOCK == 0 {
                 drop(state);
                 state = stream.state();
             }
-            // SAFETY: `queue_graph` made the context current and locked the graph. The modules that
-            // use the backend keep memory alive and order its uses (contract in `backend`).
+            // SAFETY: `queue_graph` made the context current, and has the instance alone. The
+            // modules that use the backend keep memory alive and order its uses (contract in
+            // `backend`).
             let queued = unsafe { self.nodes.launch(stream.raw_stream()) };
             match queued {
                 Ok(()) => {}
@@ -220,10 +210,10 @@ fn pending(
 fn skip_steps(
     stream: &GpuStream,
     state: &mut StreamState,
-    call: &ChainCall<'_>,
+    steps: &[ChainStep],
     root: &FailureRecord,
 ) -> Position {
-    let skipped = call.steps.iter().map(|step| skip(stream, state, root, loss_of(step)));
+    let skipped = steps.iter().map(|step| skip(stream, state, root, loss_of(step)));
     skipped.last().unwrap_or(Position(state.tail))
 }
 
@@ -246,8 +236,8 @@ fn fail_steps(
     };
     let position = stream.next_position(state);
     failure::record(stream.id, position, Arc::new(record.clone()));
-    let rest = ChainCall { steps: &call.steps[1..], ..*call };
-    if rest.steps.is_empty() { position } else { skip_steps(stream, state, &rest, &record) }
+    let rest = &call.steps[1..];
+    if rest.is_empty() { position } else { skip_steps(stream, state, rest, &record) }
 }
 
 #[inline]

@@ -132,7 +132,7 @@ impl RawStream for GpuStreamHandle {
         Ok(position)
     }
 
-    fn run_chain(&self, call: &ChainCall<'_>) -> Result<Position, BackendError> {
+    fn run_chain(&self, call: &mut ChainCall<'_>) -> Result<Position, BackendError> {
         let queued = chain::queue(self, call);
         let position = self.0.record_death(queued)?;
         self.reap_if_due();

@@ -1,6 +1,7 @@
 //! A device, its streams, and chains over matrices, with a model of what they compute.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use resident_backend::call_site::call_site;
 use resident_backend::grid::Grid;
@@ -112,7 +113,7 @@ fn on(step: Step, arguments: &[usize]) -> Step {
 /// A chain and its instance for matrices of this size.
 pub(crate) struct Chain {
     pub(crate) steps: Vec<Step>,
-    pub(crate) instance: Arc<ChainInstance>,
+    pub(crate) instance: Mutex<ChainInstance>,
     kernels: Vec<(&'static str, KernelCode)>,
 }
 
@@ -171,7 +172,7 @@ impl Gpu {
     pub(crate) fn chain_of(&self, steps: &[Step], kernels: &[&'static str]) -> Chain {
         let kernels = kernels.iter().map(|name| (*name, self.load(name))).collect();
         let instance = ChainInstance { title: "chain \"c\"".into(), ..ChainInstance::default() };
-        Chain { steps: steps.to_vec(), instance: Arc::new(instance), kernels }
+        Chain { steps: steps.to_vec(), instance: Mutex::new(instance), kernels }
     }
 
     fn load(&self, name: &str) -> KernelCode {
@@ -191,6 +192,9 @@ impl Gpu {
         self.device.load(&program).expect("it is loaded")
     }
 }
+
+/// The number of calls, which is the version of the steps of each.
+static CALLS: AtomicU64 = AtomicU64::new(0);
 
 impl Chain {
     /// Replays the chain on a stream with matrices at these addresses.
@@ -220,8 +224,11 @@ impl Chain {
         count: u64,
         depends: &[(StreamId, Position)],
     ) -> Result<Position, resident_backend::BackendError> {
-        let (instance, site) = (&self.instance, call_site());
-        stream.run_chain(&ChainCall { instance, steps, count, depends, site })
+        let (mut instance, site) = (self.instance.lock().expect("no panic"), call_site());
+        // Another each time, so that the backend compares the steps.
+        let version = CALLS.fetch_add(1, Ordering::Relaxed);
+        let instance = &mut *instance;
+        stream.run_chain(&mut ChainCall { instance, steps, version, count, depends, site })
     }
 
     /// The steps, each behind those that `is_before` says.
