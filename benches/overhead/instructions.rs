@@ -13,7 +13,7 @@
 use gungraun::{library_benchmark, library_benchmark_group, main};
 use resident::audit;
 use resident_overhead::ours::Program;
-use resident_overhead::{by_hand, ours};
+use resident_overhead::{by_hand, ours, tiles};
 
 const TURNS: usize = 1_000;
 
@@ -39,6 +39,8 @@ fn run(mut program: Program) -> Program {
 #[bench::eight_arrays_of_two_streams(warm(ours::launch(8, true)))]
 #[bench::and_get(warm(ours::launch_and_get()))]
 #[bench::after_a_write(warm(ours::write_and_launch()))]
+#[bench::sixty_four_tiles(warm(tiles::launch(64, 1, false)))]
+#[bench::sixty_four_tiles_over_four_streams(warm(tiles::launch(64, 4, false)))]
 fn launch(program: Program) -> Program {
     run(program)
 }

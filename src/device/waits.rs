@@ -137,6 +137,29 @@ impl Stream {
             || self.core().has_waited_for(other.id(), end)
     }
 
+    /// Whether the driver of this stream can wait for events of `other`.
+    pub(crate) fn is_of_kind_of(&self, other: &Self) -> bool {
+        self.device == other.device || self.device.kind() == other.device.kind()
+    }
+
+    /// The last position of `other` up to which work may fail and this stream's later work run all
+    /// the same. What fails at later positions takes this stream's device with it.
+    pub(crate) fn survives_work_upto(&self, other: &Self) -> Position {
+        if self.device == other.device { other.raw().fallible_upto() } else { Position(u64::MAX) }
+    }
+
+    /// Whether none of the stream's work can fail without all later work of it.
+    #[inline]
+    pub(crate) fn work_fails_as_one(&self) -> bool {
+        let raw = self.raw();
+        if raw.fallible_upto() == Position::START {
+            return true;
+        }
+        // What is complete has not failed: else asking again would yield another answer.
+        let completed = raw.completed();
+        raw.fallible_upto() <= completed
+    }
+
     /// As [`StreamCore::ensure_event_at_tail`].
     pub(crate) fn ensure_event_at_tail(&self) {
         self.core().ensure_event_at_tail();
@@ -171,7 +194,7 @@ impl Stream {
         event: &Arc<dyn RawEvent>,
         site: CallSite,
     ) -> Result<(), BackendError> {
-        if self.device.kind() == other.device.kind() {
+        if self.is_of_kind_of(other) {
             self.raw().wait(&**event)?;
         } else {
             // No driver can wait for events of another driver, so the host waits. The work before

@@ -42,7 +42,7 @@ pub(crate) use array_state::{
     ArrayState, Claim, DeviceCopy, MemoryClaim, OpenRead, PageRuns, Reservation, StaleOrigin,
     UseKind, pages_of, wait_for_claim,
 };
-pub(crate) use array_state::{KnownAcquire, PartId, PartUse, PartUseEnd, add_own_writer};
+pub(crate) use array_state::{PartId, PartUse, PartUseEnd, add_own_writer};
 pub(crate) use forget_failures::forget_failures;
 use host::ALIGNMENT_MAX_BYTES;
 pub(crate) use host::{HostBuffer, HostHome, zeroed_vec};

@@ -1,15 +1,20 @@
-//! A short cut for an array that one stream uses as a whole, again and again.
+//! A short cut for an array that one stream uses again and again: as a whole, or parts of it.
 //!
 //! Beside the array's state lies a summary of it for one stream: what this stream may do with the
 //! device's copy without a copy or a wait. Launches that find their stream there leave their marks
 //! in the summary, and do not look at the state. Everyone else gets the state from
 //! [`Storage::lock`](super::Storage::lock), which first moves these marks to the state. Changing
 //! the state through the guard ends the summary, so it is never out of date.
+//!
+//! Launches on parts leave their marks in the table of parts that launches used before. They look
+//! at no box: all of the array is valid on the device, its uses are in the stream's own order, and
+//! no work of the stream can fail without them (`RawStream::fallible_upto`), so that they need not
+//! name what wrote the elements.
 
 use std::ops::{Deref, DerefMut};
 
-use super::ArrayState;
 use super::published::Published;
+use super::{ArrayState, PartId, PartUse, PartUseEnd};
 use crate::device::Stream;
 use crate::traffic::{Direction, Flow, Traffic};
 use resident_backend::sync::{ArrayLevel, ShortGuard, ShortLock};
@@ -30,10 +35,11 @@ struct Summarised {
     state: ArrayState,
 }
 
-/// The summary for one stream, and the marks that it has left. All of it is about the whole array.
+/// The summary for one stream, and the marks that it has left. Those of parts are in the table of
+/// parts; the other fields are about the whole array.
 #[derive(Debug)]
 struct SoleUse {
-    /// The stream's number, or [`NO_STREAM`].
+    /// The stream's number, with [`OF_PARTS`] if it uses parts; or [`NO_STREAM`].
     stream: StreamId,
     address: Address,
     /// The stream's last write of which a read must know because it may fail; `START` if there is
@@ -55,6 +61,14 @@ struct SoleUse {
 
 /// No stream has this number.
 const NO_STREAM: StreamId = StreamId(0);
+
+/// Numbers of streams are counted from 1, and so lack this bit.
+const OF_PARTS: u64 = 1 << 63;
+
+#[inline]
+const fn of_parts(stream: StreamId) -> StreamId {
+    StreamId(stream.0 | OF_PARTS)
+}
 
 impl Summarised {
     fn new(state: ArrayState) -> Self {
@@ -81,6 +95,12 @@ impl Summarised {
         let Self { sole, state } = self;
         let copy = state.device_copy_mut(sole.location);
         copy.last_use = sole.last_use;
+        if sole.is_of_parts() {
+            let bytes = 2 * state.settle_parts(memory_order, sole.location, sole.key);
+            state.count_launcher(memory_order, Flow { count: 2 * sole.marks, bytes });
+            sole.marks = 0;
+            return;
+        }
         let uses = copy.uses.uniform_mut();
         debug_assert!(uses.is_some(), "a summary exists only while all elements are used alike");
         if let Some(uses) = uses {
@@ -137,6 +157,40 @@ impl<'a> StateGuard<'a> {
                 read: Position::START,
                 marks: 0,
                 last_use: copy.last_use,
+                key,
+                location,
+                may_write: content.is_only_at(location),
+                has_new_write: false,
+            };
+        }
+    }
+}
+
+impl StateGuard<'_> {
+    /// As [`summarise`](Self::summarise), for launches on parts. The stream has just used one.
+    #[inline]
+    pub(crate) fn summarise_parts(mut self, stream: &Stream, location: Location) {
+        let Summarised { sole, state } = &mut *self.summarised;
+        let Some(key) = state.find_key(stream) else { return };
+        // What is often so if several streams use the array comes first.
+        let is_sole = !state.expects_waits()
+            && stream.work_fails_as_one()
+            && !state.is_watched()
+            && !state.has_new_failures()
+            && state.is_used_by_one(location, key);
+        let copy = state.device_copy(location);
+        let (Some(address), Some(content)) = (copy.address(), state.coherence.uniform()) else {
+            return;
+        };
+        if is_sole && content.is_valid(location) {
+            let (last_use, none) = (copy.last_use, Position::START);
+            *sole = SoleUse {
+                stream: of_parts(stream.id()),
+                address,
+                written_by: none,
+                read: none,
+                marks: 0,
+                last_use,
                 key,
                 location,
                 may_write: content.is_only_at(location),
@@ -234,6 +288,57 @@ impl SummarisedState {
     }
 }
 
+impl SummarisedState {
+    /// As [`acquire`](Self::acquire), a part that launches used before, if the array has a summary
+    /// for parts. Such a launch depends on no work that can fail without it. Otherwise returns the
+    /// lock on the state.
+    #[inline(always)]
+    pub(crate) fn acquire_part(
+        &self,
+        memory_order: &MemoryOrder,
+        stream: &Stream,
+        part: &PartUse<'_>,
+    ) -> Result<(Address, PartId), StateGuard<'_>> {
+        let mut summarised = self.0.lock();
+        let Summarised { sole, state } = &mut *summarised;
+        let is_ready = sole.stream == of_parts(stream.id())
+            && (sole.may_write || !part.access.writes())
+            && !state.has_new_failures()
+            && stream.work_fails_as_one();
+        if is_ready && let Some(id) = state.find_part(part) {
+            state.pin();
+            return Ok((sole.address, id));
+        }
+        Err(StateGuard::new(summarised, memory_order))
+    }
+
+    /// As [`mark`](Self::mark), of a part for which [`acquire_part`](Self::acquire_part) pinned the
+    /// array. Returns the bytes of the part; 0 if the array is an explicit one.
+    #[inline(always)]
+    pub(crate) fn mark_part(
+        &self,
+        memory_order: &MemoryOrder,
+        published: &Published,
+        id: PartId,
+        access: Access,
+        end: PartUseEnd<'_>,
+    ) -> Result<u64, StateGuard<'_>> {
+        let mut summarised = self.0.lock();
+        let Summarised { sole, state } = &mut *summarised;
+        let is_ready =
+            sole.stream == of_parts(end.stream.id()) && (sole.may_write || !access.writes());
+        let left = if is_ready { state.leave_mark(id, end.position) } else { None };
+        let Some(len_bytes) = left else { return Err(StateGuard::new(summarised, memory_order)) };
+        if access.writes() {
+            published.forget_readers();
+        }
+        sole.marks += 1;
+        sole.last_use = end.number;
+        state.unpin();
+        Ok(if state.is_explicit() { 0 } else { len_bytes })
+    }
+}
+
 /// The newest copy of an array, which stays where it is while this lives.
 #[derive(Debug)]
 pub(crate) struct PinnedCopy<'a> {
@@ -282,6 +387,7 @@ impl SummarisedState {
         let Summarised { sole, state } = &mut *summarised;
         // The host reads memory of its own without a copy.
         let is_newest = sole.stream != NO_STREAM
+            && !sole.is_of_parts()
             && sole.may_write
             && sole.location != state.host_location()
             && !state.has_new_failures()
@@ -306,6 +412,11 @@ impl SummarisedState {
 }
 
 impl SoleUse {
+    #[inline]
+    fn is_of_parts(&self) -> bool {
+        self.stream.0 & OF_PARTS != 0
+    }
+
     /// Adds the stream's last write to a launch's dependencies, unless it is complete: then forgets
     /// it, so that it is not looked at again. For the first entry this is rarely checked, because
     /// that reads memory which the executing thread writes.

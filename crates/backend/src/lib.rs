@@ -447,6 +447,10 @@ pub trait RawStream: Any + Debug + Send + Sync {
     /// The last position known to have completed. Makes no driver call, so more work may already
     /// have completed.
     fn completed(&self) -> Position;
+    /// Work at later positions cannot fail unless its device is lost, with all that runs there. So
+    /// work of the same device need not name it as what it depends on. `u64::MAX` if each piece of
+    /// work may fail by itself. Makes no driver call.
+    fn fallible_upto(&self) -> Position;
     /// Blocks until all work up to `position` has completed or failed. A seeded device runs ready
     /// work meanwhile. Called on a thread that runs a kernel body, it returns
     /// `BackendErrorKind::InsideKernel` at once.

@@ -379,6 +379,12 @@ impl RawStream for EmbeddedStreamHandle {
         self.stream.progress.completed()
     }
 
+    /// A body may panic.
+    #[inline]
+    fn fallible_upto(&self) -> Position {
+        Position(u64::MAX)
+    }
+
     fn synchronize_to(&self, position: Position) -> Result<(), BackendError> {
         self.check_usable("synchronize")?;
         self.stream.synchronize(position.min(self.tail()))

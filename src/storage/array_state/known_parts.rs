@@ -6,8 +6,8 @@
 //! box that was removed or replaced since is noticed (`ordering::Known`), and looked for again. So
 //! nothing needs to be forgotten when other accesses change the array.
 
-use super::part_table::{KnownPart, PartId, PartUse};
-use super::streams::is_retired;
+use super::known_conflicts::LastUses;
+use super::part_table::{PartId, PartUse};
 use super::{ArrayState, DeviceCopy};
 use crate::device::Stream;
 use resident_backend::remembered_parts::{self, Remember};
@@ -31,8 +31,6 @@ pub(crate) struct KnownAcquire {
     pub(crate) address: Address,
     pub(crate) location: Location,
     pub(crate) key: StreamKey,
-    /// Whether only the stream itself has conflicting uses.
-    pub(crate) is_ready: bool,
 }
 
 /// The end of a launch on a part, and the number of the use.
@@ -72,50 +70,46 @@ impl ArrayState {
     }
 
     /// Looks at a part for a launch on `stream`, if it is known, and if its elements are on the
-    /// stream's device, in memory that is allocated as a whole. Adds to `depends` the work on the
-    /// stream itself that wrote the elements to read and may still fail.
+    /// stream's device, in memory that is allocated as a whole.
     #[inline]
-    pub(crate) fn find_known(
-        &mut self,
-        part: &PartUse<'_>,
-        stream: &Stream,
-        depends: &mut Dependencies,
-    ) -> Option<KnownAcquire> {
+    pub(crate) fn find_known(&self, part: &PartUse<'_>, stream: &Stream) -> Option<KnownAcquire> {
         let (location, key) = (self.find_location(stream.device_ref())?, self.find_key(stream)?);
-        let Self { coherence, device_copies, streams, cold, .. } = self;
-        let known = cold.as_deref()?.known_parts.as_deref()?;
-        let (id, access) = (known.find(part)?, part.access);
-        let KnownPart { region, boxes, .. } = known.get(id)?;
+        let known = self.cold.as_deref()?.known_parts.as_deref()?;
+        let id = known.find(part)?;
+        let region = &known.get(id)?.region;
         let is_off = remembered_parts::setting() == Remember::Never;
-        if is_off || device_copies.iter().any(DeviceCopy::has_pages) {
+        if is_off || self.device_copies.iter().any(DeviceCopy::has_pages) {
             return None;
         }
-        let copy = device_copies.get_mut(location.index().checked_sub(1)?)?;
-        let address = copy.address()?;
-        if access != Access::Overwrite && !coherence.is_valid(location, region) {
+        let address = self.device_copies.get(location.index().checked_sub(1)?)?.address()?;
+        if part.access != Access::Overwrite && !self.coherence.is_valid(location, region) {
             return None;
         }
-        let is_ready = copy.uses.known_conflicts_only_with(region, *boxes, access, key, |writer| {
-            if access != Access::Overwrite && writer.stream == key {
-                add_own_writer(depends, stream, writer, |writer| is_retired(streams, writer));
-            }
-        });
-        Some(KnownAcquire { id, address, location, key, is_ready })
+        Some(KnownAcquire { id, address, location, key })
     }
 
-    /// Visits the uses for which an `access` of a part that [`find_known`](Self::find_known) has
-    /// just returned must wait, as [`Uses::visit_conflicts`] does.
-    pub(crate) fn visit_conflicts_of_known(
-        &self,
+    /// The uses with which an `access` conflicts of a part that [`find_known`](Self::find_known)
+    /// has just returned. Adds to `depends` the work that wrote the elements to read and may fail
+    /// although the launch does not.
+    #[inline]
+    pub(crate) fn conflicts_of_known(
+        &mut self,
         known: &KnownAcquire,
         access: Access,
-        visit: impl FnMut(Mark),
-    ) {
-        let parts = self.cold.as_deref().and_then(|cold| cold.known_parts.as_deref());
-        let part = parts.and_then(|parts| parts.get(known.id));
-        let Some(KnownPart { region, boxes, .. }) = part else { return };
-        let is_other = |mark: Mark| mark.stream != known.key;
-        self.uses(known.location).visit_known_conflicts(region, *boxes, access, is_other, visit);
+        stream: &Stream,
+        depends: &mut Dependencies,
+    ) -> LastUses {
+        let mut uses = LastUses::of(access, known.key);
+        let Self { device_copies, streams, cold, .. } = self;
+        let parts = cold.as_deref().and_then(|cold| cold.known_parts.as_deref());
+        let Some(part) = parts.and_then(|parts| parts.get(known.id)) else { return uses };
+        let Some(copy) = device_copies.get_mut(known.location.index().wrapping_sub(1)) else {
+            return uses;
+        };
+        copy.uses.visit_known_conflicts(&part.region, part.boxes, access, known.key, |mark| {
+            uses.add(streams, stream, mark, depends);
+        });
+        uses
     }
 
     /// Records a use of a part that [`find_known`](Self::find_known) returned, if only the uses
@@ -148,6 +142,63 @@ impl ArrayState {
     }
 }
 
+/// What launches of one stream on parts do while its summary says that nothing else uses the array
+/// (`storage/sole_use.rs`): they leave their marks in the table of parts.
+impl ArrayState {
+    /// Whether [`summarise`](crate::storage::StateGuard::summarise_parts) may let launches on parts
+    /// leave their marks in the table: whether all uses of the copy at `location`, which is
+    /// allocated as a whole, are on one stream.
+    #[inline]
+    pub(in crate::storage) fn is_used_by_one(
+        &mut self,
+        location: Location,
+        key: StreamKey,
+    ) -> bool {
+        self.device_copy_mut(location).uses.are_only_on(key)
+            && !self.device_copies.iter().any(DeviceCopy::has_pages)
+    }
+
+    /// A part that launches used again.
+    #[inline]
+    pub(in crate::storage) fn find_part(&self, part: &PartUse<'_>) -> Option<PartId> {
+        let known = self.cold.as_deref()?.known_parts.as_deref()?;
+        if remembered_parts::setting() == Remember::Never { None } else { known.find(part) }
+    }
+
+    /// Leaves the mark of a use of a part, until [`settle_parts`](Self::settle_parts). Returns the
+    /// bytes of the part, or `None` if it has been forgotten.
+    #[inline]
+    pub(in crate::storage) fn leave_mark(&mut self, id: PartId, position: Position) -> Option<u64> {
+        self.cold.as_deref_mut()?.known_parts.as_deref_mut()?.leave_mark(id, position)
+    }
+
+    /// Moves the marks that launches have left to the uses at `location`, and returns the bytes of
+    /// these launches' parts.
+    ///
+    /// Of several uses of a part only the last left a mark. This changes nothing: it replaces the
+    /// earlier ones, since all are of the same elements and on one stream.
+    pub(in crate::storage) fn settle_parts(
+        &mut self,
+        memory_order: &MemoryOrder,
+        location: Location,
+        key: StreamKey,
+    ) -> u64 {
+        let Self { device_copies, cold, .. } = self;
+        let known = cold.as_deref_mut().and_then(|cold| cold.known_parts.as_deref_mut());
+        let Some(known) = known else { return 0 };
+        let Some(copy) = device_copies.get_mut(location.index().wrapping_sub(1)) else { return 0 };
+        let extents = memory_order.extents();
+        let bytes = known.take_marks(|part, access, position| {
+            let mark = mark_of(key, access, position);
+            copy.uses.record_known(extents, &part.region, &mut part.boxes, access, mark);
+        });
+        if copy.uses.is_overgrown() {
+            self.retire_uses(location);
+        }
+        bytes
+    }
+}
+
 impl DeviceCopy {
     /// Whether the copy has memory by pages.
     #[inline]
@@ -170,27 +221,5 @@ fn is_only_at(coherence: &Coherence, location: Location, region: &Region) -> boo
     match coherence.uniform() {
         Some(content) => content.is_only_at(location),
         None => coherence.is_only_at(location, region),
-    }
-}
-
-/// Adds a writer on `stream` itself. A writer of several boxes is visited several times in a row.
-/// Others that are added twice do no harm while there is room. It checks whether the writer has
-/// completed only if the list would otherwise need the heap: the check reads memory that the
-/// executing thread writes, and so costs more than an unnecessary entry.
-#[inline]
-pub(crate) fn add_own_writer(
-    depends: &mut Dependencies,
-    stream: &Stream,
-    writer: Mark,
-    is_retired: impl Fn(Mark) -> bool,
-) {
-    let Some(work) = writer.written_by() else { return };
-    let dependency = (stream.id(), work);
-    if depends.last() == Some(&dependency) {
-        return;
-    }
-    let has_room = depends.len() < depends.inline_size();
-    if has_room || !depends.contains(&dependency) && !is_retired(writer) {
-        depends.push(dependency);
     }
 }

@@ -3,6 +3,7 @@
 
 use hashbrown::HashTable;
 
+use resident_backend::Position;
 use resident_core::Access;
 use resident_core::coherence::Region;
 use resident_core::layout::Strided;
@@ -18,6 +19,9 @@ pub(super) struct KnownParts {
     parts: Vec<KnownPart>,
     /// How often all parts were forgotten.
     generation: u32,
+    /// The parts with marks that are not in the uses yet, and the bytes of the launches' parts.
+    marked: Vec<u32>,
+    marked_bytes: u64,
 }
 
 /// A part that launches used, all of them only reading it, or all writing it.
@@ -28,6 +32,8 @@ pub(super) struct KnownPart {
     pub(super) len_bytes: u64,
     /// The boxes of its uses, on the device that used it last.
     pub(super) boxes: Known,
+    /// The last use that is not in the uses yet; `START` if there is none.
+    mark: Position,
 }
 
 /// A view of the array, and whether it is written.
@@ -109,6 +115,38 @@ impl KnownParts {
         self.parts.get_mut(id.index as usize)
     }
 
+    /// Leaves the mark of a use of a part, which is the last one. Returns the bytes of the part.
+    #[inline]
+    pub(super) fn leave_mark(&mut self, id: PartId, position: Position) -> Option<u64> {
+        if id.generation != self.generation {
+            return None;
+        }
+        let part = self.parts.get_mut(id.index as usize)?;
+        if part.mark == Position::START {
+            self.marked.push(id.index);
+        }
+        part.mark = part.mark.max(position);
+        self.marked_bytes += part.len_bytes;
+        Some(part.len_bytes)
+    }
+
+    /// Calls `record` with each part that has a mark, in the order of the marks, and forgets these.
+    /// Returns the bytes of all uses since the last call.
+    pub(super) fn take_marks(
+        &mut self,
+        mut record: impl FnMut(&mut KnownPart, Access, Position),
+    ) -> u64 {
+        let Self { marked, parts, .. } = self;
+        marked.sort_unstable_by_key(|index| parts[*index as usize].mark);
+        for index in marked.drain(..) {
+            let part = &mut parts[index as usize];
+            let access = if part.view.is_written { Access::Overwrite } else { Access::Read };
+            let position = std::mem::replace(&mut part.mark, Position::START);
+            record(part, access, position);
+        }
+        std::mem::take(&mut self.marked_bytes)
+    }
+
     /// Adds a part that is not known, unless its view has too many axes. Forgets all others before,
     /// if there are as many as `parts_max`.
     pub(super) fn insert(
@@ -128,7 +166,7 @@ impl KnownParts {
         }
         let Self { indices, parts, .. } = self;
         let (index, own_hash) = (parts.len() as u32, hash(view.offset));
-        parts.push(KnownPart { view, region, len_bytes, boxes });
+        parts.push(KnownPart { view, region, len_bytes, boxes, mark: Position::START });
         indices.insert_unique(own_hash, index, |index| hash(parts[*index as usize].view.offset));
     }
 
@@ -140,7 +178,7 @@ impl KnownParts {
 
 #[cfg(test)]
 mod tests {
-    use super::{Access, Known, KnownParts, PartUse, Region, Strided};
+    use super::{Access, Known, KnownParts, PartUse, Position, Region, Strided};
     use resident_core::coherence::Span;
 
     const SHAPE: [usize; 1] = [2];
@@ -180,5 +218,24 @@ mod tests {
         add(&mut parts, &part(3, Access::Read));
         assert!(parts.find(&part(0, Access::Read)).is_none() && parts.parts.len() == 1);
         assert!(parts.get(first).is_none() && parts.get_mut(first).is_none());
+    }
+
+    #[test]
+    fn the_last_mark_of_each_part_is_taken_once_in_the_order_of_the_marks() {
+        let mut parts = KnownParts::default();
+        let uses = [part(0, Access::Read), part(1, Access::Overwrite)];
+        uses.iter().for_each(|part| add(&mut parts, part));
+        let ids = uses.map(|part| parts.find(&part).expect("it is known"));
+        for (id, position) in [(ids[0], 1), (ids[1], 2), (ids[0], 3)] {
+            assert_eq!(parts.leave_mark(id, Position(position)), Some(8));
+        }
+        let mut taken = Vec::new();
+        let mut take = |parts: &mut KnownParts| {
+            parts.take_marks(|_, access, position| taken.push((access, position.0)))
+        };
+        assert_eq!((take(&mut parts), take(&mut parts)), (24, 0));
+        assert_eq!(taken, [(Access::Overwrite, 2), (Access::Read, 3)]);
+        parts.forget_all();
+        assert_eq!(parts.leave_mark(ids[0], Position(4)), None);
     }
 }

@@ -111,8 +111,7 @@ impl ArrayState {
     ) -> Result<(), BackendError> {
         for mark in marks {
             let Some(other) = self.stream(mark.stream) else { continue };
-            let is_other_kind = other.device_ref().kind() != stream.device_ref().kind();
-            if is_other_kind && mark.end == UseEnd::OPEN {
+            if mark.end == UseEnd::OPEN && !stream.is_of_kind_of(other) {
                 // That of a guard that is over: its mark stays open.
                 continue;
             }

@@ -8,16 +8,16 @@ use smallvec::SmallVec;
 
 use super::acquire::{acquire_on, whole_on_device};
 use super::acquired::Acquired;
-use super::request::{Conflicts, Request, StoredView};
+use super::request::{Request, StoredView};
 use crate::audit::{self, Cause, Flow};
 use crate::device::{Device, Stream};
 use crate::error::Result;
-use crate::storage::{ArrayState, KnownAcquire, PartId, PartUseEnd, StateGuard, Storage, UseKind};
+use crate::storage::{ArrayState, PartId, PartUseEnd, StateGuard, Storage, UseKind};
 use crate::traffic::LaunchedCopies;
 use crate::transfer::copy::report::run_deferred;
 use crate::transfer::copy::small_upload::upload_small;
 use resident_backend::call_site::CallSite;
-use resident_backend::{Address, BackendError, Dependencies, Position, StreamId};
+use resident_backend::{Address, Dependencies, Position, StreamId};
 use resident_core::Access;
 use resident_core::layout::Selection;
 use resident_core::ordering::UseEnd;
@@ -29,20 +29,26 @@ pub(crate) struct LaunchedArrays<'a> {
     list: SmallVec<[LaunchedArray<'a>; 16]>,
     /// Those that are parts of arrays, in order. `None` costs less to drop than an empty list.
     parts: Option<SmallVec<[LaunchedPart<'a>; 4]>>,
+    /// The elements of those parts that their arrays do not know.
+    selections: Option<Selections>,
 }
 
+/// Selections have more than 150 bytes, and few launches need any.
+type Selections = SmallVec<[Selection; 2]>;
+
 /// The elements of a launched array that is a part of one.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 struct LaunchedPart<'a> {
     view: StoredView<'a>,
     elements: Elements,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 enum Elements {
     /// A part that the array knows. All its elements are pinned.
     Known(PartId),
-    Selected(Selection),
+    /// Those of the selection with this index.
+    Selected(usize),
 }
 
 /// An array of a launch, acquired.
@@ -51,12 +57,20 @@ struct LaunchedArray<'a> {
     storage: &'a Storage,
     access: Access,
     is_whole: bool,
-    /// Whether acquiring it found a summary of its state. If so, the fields below have their
-    /// defaults.
-    is_summarised: bool,
+    /// The summary of its state that acquiring it found. If there is one, the fields below have
+    /// their defaults.
+    summary: Summary,
     is_pinned: bool,
     /// Whether the launch comes after a use on another stream.
     follows_other: bool,
+}
+
+/// A summary of an array's state (`storage/sole_use.rs`).
+#[derive(Clone, Copy, Debug)]
+enum Summary {
+    None,
+    Whole,
+    Part(PartId),
 }
 
 /// What marking the arrays of a launch has found.
@@ -101,13 +115,13 @@ impl<'a> LaunchedArrays<'a> {
         depends: &mut Dependencies,
     ) -> Option<Address> {
         let order = storage.memory_order();
-        let (address, is_summarised) =
-            match storage.state.acquire(order, stream, epoch, access, depends) {
-                Ok(address) => (address, true),
-                Err(state) => (acquire_ready(storage, state, stream, access, depends)?, false),
-            };
+        let (address, summary) = match storage.state.acquire(order, stream, epoch, access, depends)
+        {
+            Ok(address) => (address, Summary::Whole),
+            Err(state) => (acquire_ready(storage, state, stream, access, depends)?, Summary::None),
+        };
         let array = LaunchedArray::whole(storage, access);
-        self.list.push(LaunchedArray { is_summarised, ..array });
+        self.list.push(LaunchedArray { summary, ..array });
         Some(address)
     }
 
@@ -143,7 +157,9 @@ impl<'a> LaunchedArrays<'a> {
         let (array, is_pinned) = (LaunchedArray::whole(storage, access), acquired.into_pin());
         self.list.push(LaunchedArray { is_whole, is_pinned, follows_other, ..array });
         if !is_whole {
-            let elements = Elements::Selected(selection);
+            let selections = self.selections.get_or_insert_default();
+            let elements = Elements::Selected(selections.len());
+            selections.push(selection);
             self.parts.get_or_insert_default().push(LaunchedPart { view, elements });
         }
         Ok(address)
@@ -159,20 +175,29 @@ impl<'a> LaunchedArrays<'a> {
         depends: &mut Dependencies,
         call: impl Fn() -> (&'c str, CallSite),
     ) -> Result<Option<Address>> {
-        let mut state = view.storage.lock();
+        let (storage, part) = (view.storage, view.part_use(access));
+        let mut state = match storage.state.acquire_part(storage.memory_order(), stream, &part) {
+            Ok((address, id)) => {
+                let array = LaunchedArray::whole(storage, access);
+                self.push_known(view, id, LaunchedArray { summary: Summary::Part(id), ..array });
+                return Ok(Some(address));
+            }
+            Err(state) => state,
+        };
         if state.has_new_failures() {
             return Ok(None);
         }
-        let Some(known) = state.find_known(&view.part_use(access), stream, depends) else {
+        let Some(known) = state.find_known(&part, stream) else {
             return Ok(None);
         };
-        let mut follows_other = false;
-        if !known.is_ready {
+        let uses = state.conflicts_of_known(&known, access, stream, depends);
+        let follows_other = uses.follow_other();
+        if follows_other {
             if known.location == state.host_location() {
                 return Ok(None);
             }
-            let waited = wait_for_uses_of(&known, &mut state, stream, access, depends);
-            follows_other = waited.map_err(|error| {
+            let waited = state.make_wait(stream, &uses.of_others());
+            waited.map_err(|error| {
                 let ((operation, site), selection) = (call(), view.selection());
                 let (storage, cause) = (view.storage, Cause::Launch);
                 Request::new(storage, &selection, access, cause, operation, site).call_error(
@@ -181,14 +206,20 @@ impl<'a> LaunchedArrays<'a> {
                     &error,
                 )
             })?;
+            state.retire_device_uses(known.location);
         }
         state.pin();
         drop(state);
-        let array = LaunchedArray::whole(view.storage, access);
-        self.list.push(LaunchedArray { is_whole: false, follows_other, ..array });
-        let elements = Elements::Known(known.id);
-        self.parts.get_or_insert_default().push(LaunchedPart { view, elements });
+        let array = LaunchedArray::whole(storage, access);
+        self.push_known(view, known.id, LaunchedArray { follows_other, ..array });
         Ok(Some(known.address))
+    }
+
+    #[inline]
+    fn push_known(&mut self, view: StoredView<'a>, id: PartId, array: LaunchedArray<'a>) {
+        self.list.push(LaunchedArray { is_whole: false, ..array });
+        let part = LaunchedPart { view, elements: Elements::Known(id) };
+        self.parts.get_or_insert_default().push(part);
     }
 
     /// Marks the arrays as used by the launch at `position`. `call` returns the kernel's name in
@@ -219,6 +250,13 @@ impl<'a> LaunchedArrays<'a> {
         let (mut summarised, mut summarised_bytes) = (0_u32, 0_u64);
         let (number, id) = (stream.device_ref().number_of_use(), stream.id());
         for (array, position) in self.list.iter_mut().zip(positions) {
+            if let Summary::Part(part) = array.summary {
+                let end = PartUseEnd { stream, position, number };
+                if array.mark_summarised_part(part, end, &mut marked) {
+                    next_part += 1;
+                    continue;
+                }
+            }
             let state = match array.mark_summarised(id, position, number) {
                 Ok(true) => continue,
                 Ok(false) => {
@@ -242,9 +280,10 @@ impl<'a> LaunchedArrays<'a> {
             if !is_marked {
                 let ((storage, access), (operation, site)) =
                     ((array.storage, array.access), call());
-                let (selection, cause) = (LaunchedPart::selection(part), Cause::Launch);
+                let selected = selected(self.selections.as_ref(), part);
+                let (selection, cause) = (selection_of(selected, part), Cause::Launch);
                 let request = Request::new(storage, &selection, access, cause, operation, site);
-                array.mark(&request, part, end, &mut marked);
+                array.mark(&request, part, selected, end, &mut marked);
             }
             marked.follows_other |= array.follows_other;
         }
@@ -264,30 +303,40 @@ impl LaunchedArrays<'_> {
         for array in &self.list {
             let part = if array.is_whole { None } else { parts.next() };
             if array.is_pinned {
-                LaunchedPart::unpin(part, &mut array.storage.lock());
+                unpin(selected(self.selections.as_ref(), part), &mut array.storage.lock());
             }
         }
     }
 }
 
-impl LaunchedPart<'_> {
-    /// The elements of a part, or those of a whole array.
-    fn selection(part: Option<&Self>) -> Cow<'_, Selection> {
-        match part {
-            None => Cow::Owned(Selection::Whole),
-            Some(Self { elements: Elements::Selected(selection), .. }) => Cow::Borrowed(selection),
-            Some(Self { view, elements: Elements::Known(_) }) => Cow::Owned(view.selection()),
-        }
+/// The selection of an unknown part.
+fn selected<'s>(
+    selections: Option<&'s Selections>,
+    part: Option<&LaunchedPart<'_>>,
+) -> Option<&'s Selection> {
+    match part?.elements {
+        Elements::Selected(index) => selections?.get(index),
+        Elements::Known(_) => None,
     }
+}
 
-    /// Unpins the elements of a part, or a whole array.
-    fn unpin(part: Option<&Self>, state: &mut ArrayState) {
-        match part {
-            Some(Self { elements: Elements::Selected(selection), .. }) => {
-                state.unpin_elements(selection);
-            }
-            _ => state.unpin(),
-        }
+/// The elements of a part, or those of a whole array.
+fn selection_of<'s>(
+    selected: Option<&'s Selection>,
+    part: Option<&LaunchedPart<'_>>,
+) -> Cow<'s, Selection> {
+    match (selected, part) {
+        (Some(selection), _) => Cow::Borrowed(selection),
+        (None, Some(part)) => Cow::Owned(part.view.selection()),
+        (None, None) => Cow::Owned(Selection::Whole),
+    }
+}
+
+/// Unpins these elements of a part, or a whole array.
+fn unpin(selected: Option<&Selection>, state: &mut ArrayState) {
+    match selected {
+        Some(selection) => state.unpin_elements(selection),
+        None => state.unpin(),
     }
 }
 
@@ -305,7 +354,8 @@ impl<'a> LaunchedArray<'a> {
     #[inline(always)]
     fn whole(storage: &'a Storage, access: Access) -> Self {
         let (is_whole, is_pinned) = (true, true);
-        Self { storage, access, is_whole, is_summarised: false, is_pinned, follows_other: false }
+        let (summary, follows_other) = (Summary::None, false);
+        Self { storage, access, is_whole, summary, is_pinned, follows_other }
     }
 
     /// Marks an array by its summary for a stream, and returns whether it is an explicit one. If it
@@ -317,7 +367,7 @@ impl<'a> LaunchedArray<'a> {
         position: Position,
         number: u64,
     ) -> std::result::Result<bool, StateGuard<'a>> {
-        if !self.is_summarised {
+        if !matches!(self.summary, Summary::Whole) {
             return Err(self.storage.lock());
         }
         let (storage, order) = (self.storage, self.storage.memory_order());
@@ -326,6 +376,25 @@ impl<'a> LaunchedArray<'a> {
             storage.state.mark(order, published, stream, self.access, position, number)?;
         self.is_pinned = false;
         Ok(is_explicit)
+    }
+
+    /// Marks a part of an array by its summary for the stream, if there still is one.
+    #[inline]
+    fn mark_summarised_part(
+        &mut self,
+        part: PartId,
+        end: PartUseEnd<'_>,
+        marked: &mut Marked,
+    ) -> bool {
+        let (storage, order) = (self.storage, self.storage.memory_order());
+        let published = &storage.published;
+        let Ok(bytes) = storage.state.mark_part(order, published, part, self.access, end) else {
+            return false;
+        };
+        self.is_pinned = false;
+        let count = if bytes == 0 { 0 } else { 2 };
+        marked.copies.launcher += Flow { count, bytes: 2 * bytes };
+        true
     }
 
     /// Marks a whole array of which only the uses change, and summarises its state for the next
@@ -378,6 +447,9 @@ impl<'a> LaunchedArray<'a> {
             marked.is_watched = true;
             state.note_use(UseKind::of(self.access), &part.view.selection());
         }
+        if let Some(location) = state.find_location(end.stream.device_ref()) {
+            state.summarise_parts(end.stream, location);
+        }
         true
     }
 
@@ -388,6 +460,7 @@ impl<'a> LaunchedArray<'a> {
         &mut self,
         request: &Request<'_>,
         part: Option<&LaunchedPart<'_>>,
+        selected: Option<&Selection>,
         PartUseEnd { stream, position, number }: PartUseEnd<'_>,
         marked: &mut Marked,
     ) {
@@ -409,7 +482,7 @@ impl<'a> LaunchedArray<'a> {
             state.remember_part(location, &part, region, len_bytes);
         }
         if std::mem::take(&mut self.is_pinned) {
-            LaunchedPart::unpin(part, &mut state);
+            unpin(selected, &mut state);
         }
         marked.needs_event |= state.takes_expected_wait(stream, UseKind::of(self.access));
         marked.is_watched |= state.is_watched();
@@ -454,25 +527,6 @@ pub(crate) fn use_copies<'s>(
             state.set_last_use(storage.memory_order(), location, &selection, number);
         }
     }
-}
-
-/// Makes `stream` wait for the uses of a part on other streams. Returns whether there are any, even
-/// completed ones.
-#[inline(never)]
-fn wait_for_uses_of(
-    known: &KnownAcquire,
-    state: &mut ArrayState,
-    stream: &Stream,
-    access: Access,
-    depends: &mut Dependencies,
-) -> std::result::Result<bool, BackendError> {
-    let mut conflicts = Conflicts::of(access, known.key);
-    state.visit_conflicts_of_known(known, access, |mark| conflicts.add(state, mark, depends));
-    state.make_wait(stream, &conflicts.marks)?;
-    if conflicts.follow_other {
-        state.retire_device_uses(known.location);
-    }
-    Ok(conflicts.follow_other)
 }
 
 /// Acquires a whole array that needs no copy and no wait, given the lock on its state.

@@ -72,6 +72,48 @@ fn what_a_dead_device_spoilt_is_lost_along_a_chain_of_streams_of_another() {
     assert!(matches!(seen, Err(Error::Lost { .. } | Error::DeviceLost { .. })), "{seen:?}");
 }
 
+/// Launches on parts that are remembered do not name what they read from on their own device.
+fn parts_behind_a_broken_kernel_are_lost(stream_count: usize) {
+    let device = support::driver::open(Settings::new().seed(7), 1).remove(0);
+    let streams: Vec<Stream> =
+        (0..stream_count).map(|_| device.new_stream().expect("a stream")).collect();
+    let (mut from, mut to) = (matrix(1), matrix(1));
+    drop((from.gpu_mut_on(&streams[0]).unwrap(), to.gpu_mut_on(&streams[0]).unwrap()));
+    let (plus, broken, grid) = (plus(), broken(), Grid::cover(16));
+    for round in 0..8 {
+        for (tile, stream) in (0..4).zip(streams.iter().cycle()) {
+            let [top, left] = [tile / 2 * 4, tile % 2 * 4];
+            let at = s![top..top + 4, left..left + 4];
+            let read = from.slice(at);
+            plus.launch_on(stream, grid, (1, &read, &mut to.slice_mut(at))).expect("queued");
+        }
+        std::mem::swap(&mut from, &mut to);
+        assert_eq!(driver::take_hazards(), Vec::<String>::new(), "round {round}");
+    }
+    assert_eq!(from.to_vec().expect("nothing fails"), [9; 64]);
+    let (first, last) = (&streams[0], &streams[stream_count - 1]);
+    let at = s![..4, ..4];
+    broken.launch_on(first, grid, (1, &mut from.slice_mut(at))).expect("queued");
+    plus.launch_on(last, grid, (1, &from.slice(at), &mut to.slice_mut(at))).expect("queued");
+    assert!(last.synchronize().is_err(), "the device died");
+    for array in [&from, &to] {
+        let seen = array.slice(at).to_vec();
+        assert!(matches!(seen, Err(Error::Lost { .. } | Error::DeviceLost { .. })), "{seen:?}");
+    }
+}
+
+#[test]
+fn parts_behind_a_broken_kernel_of_one_stream_are_lost() {
+    own_process!();
+    parts_behind_a_broken_kernel_are_lost(1);
+}
+
+#[test]
+fn parts_behind_a_broken_kernel_of_another_stream_are_lost() {
+    own_process!();
+    parts_behind_a_broken_kernel_are_lost(2);
+}
+
 #[test]
 fn an_array_that_a_dead_device_was_reading_leaves_the_library_all_the_same() {
     let device = in_own_process!(support::driver::open(Settings::new().seed(7), 1).remove(0));

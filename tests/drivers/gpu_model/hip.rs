@@ -12,6 +12,11 @@ mod stand_in;
 #[path = "short_rows.rs"]
 mod short_rows;
 
+// As above.
+#[allow(clippy::duplicate_mod, reason = "see above")]
+#[path = "tiles.rs"]
+mod tiles;
+
 /// The programs again, with costs at which all copies of short rows are packed on the device.
 #[test]
 fn with_short_rows_packed() {

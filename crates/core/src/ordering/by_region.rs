@@ -27,6 +27,9 @@ use crate::coherence::{BoxList, Region, RegionMap};
 /// The smallest number of uses that are searched for complete ones.
 const PRUNED_MIN: usize = 32;
 
+/// After so many writes, the streams of the uses are looked for again.
+const RECOUNTED_MIN: u64 = 4;
+
 /// Uses by region. See the module's documentation.
 #[derive(Clone, Debug)]
 pub struct PartUses {
@@ -38,8 +41,11 @@ pub struct PartUses {
     /// The number of writes so far.
     writes: u64,
     readers: BoxList<PartReader>,
-    /// The streams of the reads.
-    reader_streams: ReaderStreams,
+    /// The streams of the reads, and of the writes; of some that are gone, too.
+    reader_streams: StreamSet,
+    writer_streams: StreamSet,
+    /// At this number of writes, the streams are looked for again.
+    recount_at: u64,
     /// For each slot of `readers` that was asked for: the writers' boxes that overlap its region.
     writers_near: Neighbours,
     /// For each slot of `writers` that was asked for: the readers' boxes that overlap its region.
@@ -65,24 +71,26 @@ struct PartReader {
     writes_before: u64,
 }
 
-/// The streams of several reads.
+/// The streams of several uses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum ReaderStreams {
+enum StreamSet {
     None,
     One(StreamKey),
     Several,
 }
 
-impl ReaderStreams {
+impl StreamSet {
+    #[inline]
     fn with(self, stream: StreamKey) -> Self {
         match self {
+            _ if stream == StreamKey::NONE => self,
             Self::None => Self::One(stream),
             Self::One(only) if only == stream => self,
             _ => Self::Several,
         }
     }
 
-    /// Whether there is no read on another stream.
+    /// Whether there is no use on another stream.
     fn are_only(self, stream: StreamKey) -> bool {
         self == Self::None || self == Self::One(stream)
     }
@@ -98,7 +106,9 @@ impl PartUses {
             writers: RegionMap::without_merging(shape, writer),
             writes: 0,
             readers: BoxList::new(shape.len()),
-            reader_streams: ReaderStreams::None,
+            reader_streams: StreamSet::None,
+            writer_streams: StreamSet::None,
+            recount_at: RECOUNTED_MIN,
             writers_near: Neighbours::default(),
             readers_near: Neighbours::default(),
             prune_at: PRUNED_MIN,
@@ -145,7 +155,9 @@ impl PartUses {
         self.writers.update(&whole, |_| Writer { mark: Mark::NONE, number: 0 });
         self.readers.clear();
         (self.all, self.is_uniform) = (all, true);
-        (self.writes, self.reader_streams) = (0, ReaderStreams::None);
+        self.writes = 0;
+        (self.reader_streams, self.writer_streams) = (StreamSet::None, StreamSet::None);
+        self.recount_at = RECOUNTED_MIN;
         self.writers_near.clear();
         self.readers_near.clear();
         self.prune_at = PRUNED_MIN;
@@ -165,6 +177,7 @@ impl PartUses {
 
     fn set_writer(&mut self, region: &Region, mark: Mark) {
         let number = self.writes;
+        self.writer_streams = self.writer_streams.with(mark.stream);
         self.writers.update(region, |_| Writer { mark, number });
     }
 
@@ -186,6 +199,7 @@ impl PartUses {
             Some(slot) => {
                 self.writes += 1;
                 let number = self.writes;
+                self.writer_streams = self.writer_streams.with(mark.stream);
                 self.writers.update_box(slot, |_| Writer { mark, number });
             }
             None => {
@@ -246,12 +260,37 @@ impl PartUses {
     ) {
         let whole = Region::whole(self.writers.shape());
         let region = region.unwrap_or(&whole);
-        self.visit_known_conflicts(region, Known::default(), access, is_wanted, visit);
+        let known = self.find_known(region, Known::default());
+        self.visit_conflicts_at(region, known, access, is_wanted, visit);
     }
 
-    /// As [`visit_conflicts`](Self::visit_conflicts), of a region whose boxes may be known.
+    /// As [`visit_conflicts`](Self::visit_conflicts), of a region whose boxes may be known, without
+    /// reads on `stream`. Remembers which boxes overlap a region that was used before.
     #[inline]
     pub(super) fn visit_known_conflicts(
+        &mut self,
+        region: &Region,
+        known: Known,
+        access: Access,
+        stream: StreamKey,
+        mut visit: impl FnMut(Mark),
+    ) {
+        let known = self.find_known(region, known);
+        self.remember_writers(region, known);
+        if !access.writes() || self.reader_streams.are_only(stream) {
+            self.visit_writers(region, known, |writer| {
+                if !writer.mark.is_none() {
+                    visit(writer.mark);
+                }
+            });
+            return;
+        }
+        self.remember_readers(region, known);
+        self.visit_conflicts_at(region, known, access, |mark| mark.stream != stream, visit);
+    }
+
+    #[inline]
+    fn visit_conflicts_at(
         &self,
         region: &Region,
         known: Known,
@@ -259,7 +298,6 @@ impl PartUses {
         is_wanted: impl Fn(Mark) -> bool,
         mut visit: impl FnMut(Mark),
     ) {
-        let known = self.find_known(region, known);
         let mut numbers = Numbers::default();
         self.visit_writers(region, known, |writer| {
             numbers.add(writer.number);
@@ -276,6 +314,39 @@ impl PartUses {
                 false
             });
         }
+    }
+
+    /// Whether all uses are on `stream`, as far as is known without a search.
+    #[inline]
+    pub(super) fn are_only_on(&mut self, stream: StreamKey) -> bool {
+        if self.writes >= self.recount_at {
+            self.recount_streams(stream);
+        }
+        self.writer_streams.are_only(stream) && self.reader_streams.are_only(stream)
+    }
+
+    /// Looks for the streams of the uses that are left. Each time after as many writes again, so
+    /// that a write costs little more. Removes reads that later writes are ordered after only if
+    /// all writes are on `stream`: else they would be added again.
+    #[cold]
+    fn recount_streams(&mut self, stream: StreamKey) {
+        self.recount_at = 2 * self.writes;
+        self.set_writer_streams();
+        if self.writer_streams.are_only(stream) && !self.reader_streams.are_only(stream) {
+            self.retire_readers(&self.whole(), &|_| false);
+            self.set_reader_streams();
+        }
+    }
+
+    fn set_writer_streams(&mut self) {
+        let mut streams = StreamSet::None;
+        self.writers.visit_all(|_, writer| streams = streams.with(writer.mark.stream));
+        self.writer_streams = streams;
+    }
+
+    fn set_reader_streams(&mut self) {
+        let streams = self.readers.iter().map(|(_, _, part)| part.reader.stream);
+        self.reader_streams = streams.fold(StreamSet::None, StreamSet::with);
     }
 
     /// The number of changes of boxes so far.
@@ -415,24 +486,11 @@ impl PartUses {
         region: Option<&Region>,
         access: Access,
         stream: StreamKey,
-        visit_writer: impl FnMut(Mark),
+        mut visit_writer: impl FnMut(Mark),
     ) -> bool {
         let whole = Region::whole(self.writers.shape());
         let region = region.unwrap_or(&whole);
-        self.known_conflicts_only_with(region, Known::default(), access, stream, visit_writer)
-    }
-
-    /// As [`conflicts_only_with`](Self::conflicts_only_with), of a region whose boxes may be known.
-    #[inline]
-    pub(super) fn known_conflicts_only_with(
-        &mut self,
-        region: &Region,
-        known: Known,
-        access: Access,
-        stream: StreamKey,
-        mut visit_writer: impl FnMut(Mark),
-    ) -> bool {
-        let known = self.find_known(region, known);
+        let known = self.find_known(region, Known::default());
         let has_other_readers = access.writes() && !self.reader_streams.are_only(stream);
         self.remember_writers(region, known);
         if has_other_readers {
@@ -493,8 +551,8 @@ impl PartUses {
             Writer { mark, number }
         });
         if region.is_whole(self.writers.shape()) {
-            let streams = self.readers.iter().map(|(_, _, part)| part.reader.stream);
-            self.reader_streams = streams.fold(ReaderStreams::None, ReaderStreams::with);
+            self.set_writer_streams();
+            self.set_reader_streams();
             self.prune_at = PRUNED_MIN.max(2 * self.box_count());
         }
         if self.readers.is_empty()

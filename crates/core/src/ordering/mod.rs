@@ -122,39 +122,38 @@ impl Uses {
         }
     }
 
-    /// As [`conflicts_only_with`](Self::conflicts_only_with), of a region whose boxes may be known.
+    /// As [`visit_conflicts`](Self::visit_conflicts), of a region whose boxes may be known, without
+    /// reads on `stream`.
     #[inline]
-    pub fn known_conflicts_only_with(
+    pub fn visit_known_conflicts(
         &mut self,
         region: &Region,
         known: Known,
         access: Access,
         stream: StreamKey,
-        visit_writer: impl FnMut(Mark),
-    ) -> bool {
-        match self {
-            Self::Parts(parts) if !parts.is_uniform() => {
-                parts.known_conflicts_only_with(region, known, access, stream, visit_writer)
-            }
-            _ => self.conflicts_only_with(Some(region), access, stream, visit_writer),
-        }
-    }
-
-    /// As [`visit_conflicts`](Self::visit_conflicts), of a region whose boxes may be known.
-    #[inline]
-    pub fn visit_known_conflicts(
-        &self,
-        region: &Region,
-        known: Known,
-        access: Access,
-        is_wanted: impl Fn(Mark) -> bool,
         visit: impl FnMut(Mark),
     ) {
         match self {
             Self::Parts(parts) if !parts.is_uniform() => {
-                parts.visit_known_conflicts(region, known, access, is_wanted, visit);
+                parts.visit_known_conflicts(region, known, access, stream, visit);
             }
-            _ => self.visit_conflicts(Some(region), access, is_wanted, visit),
+            _ => {
+                let is_other = |mark: Mark| mark.stream != stream;
+                self.visit_conflicts(Some(region), access, is_other, visit);
+            }
+        }
+    }
+
+    /// Whether all uses are on `stream`, which runs work in order. May be `false` although they
+    /// are.
+    #[inline]
+    pub fn are_only_on(&mut self, stream: StreamKey) -> bool {
+        match self {
+            Self::Parts(parts) if !parts.is_uniform() => parts.are_only_on(stream),
+            _ => {
+                let uses = self.uniform();
+                uses.is_none_or(|uses| uses.conflicts_only_with(Access::Overwrite, stream))
+            }
         }
     }
 

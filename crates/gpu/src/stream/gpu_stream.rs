@@ -11,6 +11,7 @@ use cudarc::driver::CudaStream;
 use smallvec::SmallVec;
 
 use super::driver_event::DriverEvent;
+use super::fallible::Fallible;
 use super::in_flight::{CompletionAction, InFlight, InFlightList};
 #[cfg(feature = "cuda")]
 use crate::context::make_current;
@@ -33,16 +34,23 @@ const EVENTS_KEPT: usize = 32;
 const OPERATIONS_PER_EVENT: usize = 16;
 
 /// All streams of all GPUs. A stream looks up here the streams on which its work depends.
-static STREAMS: BackendLock<BTreeMap<StreamId, Weak<GpuStream>>> =
-    BackendLock::new(BTreeMap::new());
+static STREAMS: BackendLock<BTreeMap<StreamId, Listed>> = BackendLock::new(BTreeMap::new());
+
+/// A stream, without its handle.
+#[derive(Debug)]
+struct Listed {
+    stream: Weak<GpuStream>,
+    device: Weak<GpuDeviceState>,
+    fallible: Arc<Fallible>,
+}
 
 /// One stream, kept alive by its handle and its events.
 pub struct GpuStream {
     pub(super) id: StreamId,
     pub(super) device: Arc<GpuDeviceState>,
     stream: OwnedStream,
-    /// Whether other code has the stream too, and may capture it.
-    is_shared: AtomicBool,
+    /// Also says whether other code has the stream too, and may capture it.
+    pub(super) fallible: Arc<Fallible>,
     /// The last position, readable without the lock.
     tail: AtomicU64,
     /// All work up to this position has completed, including its completion actions.
@@ -71,14 +79,16 @@ impl GpuStream {
             id: StreamId::next(),
             device,
             stream,
-            is_shared: AtomicBool::new(false),
+            fallible: Arc::default(),
             tail: AtomicU64::new(0),
             completed: AtomicU64::new(0),
             state: BackendLock::default(),
             needs_reap: AtomicBool::new(false),
             completion_lock: BackendLock::new(()),
         });
-        streams().insert(stream.id, Arc::downgrade(&stream));
+        let device = Arc::downgrade(&stream.device);
+        let (handle, fallible) = (Arc::downgrade(&stream), Arc::clone(&stream.fallible));
+        streams().insert(stream.id, Listed { stream: handle, device, fallible });
         stream
     }
 
@@ -92,7 +102,7 @@ impl GpuStream {
     #[cfg(feature = "cuda")]
     pub fn share(&self) -> Option<&Arc<CudaStream>> {
         let stream = self.stream.cudarc()?;
-        self.is_shared.store(true, Ordering::Relaxed);
+        self.fallible.share();
         Some(stream)
     }
 
@@ -108,7 +118,7 @@ impl GpuStream {
     /// Whether other code has the stream too.
     #[inline]
     pub(super) fn is_shared(&self) -> bool {
-        self.is_shared.load(Ordering::Relaxed)
+        self.fallible.is_shared()
     }
 
     pub(super) fn raw_stream(&self) -> StreamHandle {
@@ -161,7 +171,7 @@ impl GpuStream {
 
     /// Whether other code captures the stream now. The context is current.
     pub(super) fn is_captured(&self) -> Result<bool, BackendError> {
-        if !self.is_shared.load(Ordering::Relaxed) {
+        if !self.is_shared() {
             return Ok(false);
         }
         const NONE: i32 = 0;
@@ -199,6 +209,7 @@ impl GpuStream {
         let first = state.tail + 1;
         let last = self.next_positions(state, losses.len() as u64);
         if !depends.is_empty() {
+            self.fallible.note(last);
             for (position, loss) in (first..).map(Position).zip(losses) {
                 let (depends, action) = (depends.clone(), CompletionAction::Nothing);
                 if state.push(InFlight { position, depends, action, loss }) {
@@ -221,6 +232,9 @@ impl GpuStream {
         loss: FailureKind,
     ) -> Position {
         let position = self.next_position(state);
+        if !depends.is_empty() {
+            self.fallible.note(position);
+        }
         if state.push(InFlight { position, depends, action, loss }) {
             self.needs_reap.store(true, Ordering::Relaxed);
         }
@@ -250,7 +264,7 @@ impl GpuStream {
         }
     }
 
-    /// Whether no dependency can fail any more, as far as is known at once.
+    /// Whether no dependency can fail alone, as far as is known at once.
     #[inline]
     pub(super) fn is_independent(
         &self,
@@ -266,7 +280,7 @@ impl GpuStream {
         }
     }
 
-    /// The dependencies that may still fail, or the failure of one that has.
+    /// The dependencies that may still fail alone, or the failure of one that has.
     pub(super) fn pending_dependencies(
         &self,
         state: &StreamState,
@@ -277,12 +291,24 @@ impl GpuStream {
             if let Some(root) = failure::at(stream, position) {
                 return Err(root);
             }
-            // Work of this stream fails only with its device, unless it depends on other streams.
-            if stream != self.id || state.in_flight.has_dependencies(position) {
+            let may_fail = if stream == self.id {
+                state.in_flight.has_dependencies(position)
+            } else {
+                self.outlives_failure_of(stream, position)
+            };
+            if may_fail {
                 pending.push((stream, position));
             }
         }
         Ok(pending)
+    }
+
+    /// Whether this stream's work goes on if the work at `position` of another stream fails.
+    /// Upgrades no handle: the stream lock is held, and to drop the last one takes other locks.
+    fn outlives_failure_of(&self, other: StreamId, position: Position) -> bool {
+        let streams = streams();
+        let Some(other) = streams.get(&other) else { return true };
+        other.device.as_ptr() != Arc::as_ptr(&self.device) || position <= other.fallible.upto()
     }
 
     /// The action that a stream must complete before it waits for `position` of this one.
@@ -405,6 +431,19 @@ impl GpuStream {
         self.enter_queued(state, Dependencies::new(), action, FailureKind::Copy)
     }
 
+    /// As [`enter_action`](Self::enter_action), of a wait. Waits count as operations in flight: as
+    /// many let the next launch complete what has finished, so that later ones are spared.
+    pub(super) fn enter_wait(&self, state: &mut StreamState, action: CompletionAction) {
+        if !matches!(action, CompletionAction::Nothing) {
+            self.enter_action(state, action);
+            return;
+        }
+        self.next_position(state);
+        if state.in_flight.count_wait() {
+            self.needs_reap.store(true, Ordering::Relaxed);
+        }
+    }
+
     /// As [`enter_action`](Self::enter_action), without any driver call: the context need not be
     /// current, and the stream may be captured.
     pub(super) fn enter_without_call(&self, action: CompletionAction) {
@@ -476,7 +515,7 @@ impl StreamState {
 
 /// The stream with this number, if it is alive.
 pub(super) fn find(stream: StreamId) -> Option<Arc<GpuStream>> {
-    streams().get(&stream)?.upgrade()
+    streams().get(&stream)?.stream.upgrade()
 }
 
 /// Completes finished work on all streams of a device. The caller holds no lock.
@@ -486,11 +525,12 @@ pub(crate) fn reap_all(device: &GpuDeviceState) {
 
 /// The streams of a device, in the order of their creation, so that runs are repeatable.
 pub(super) fn all_of(device: &GpuDeviceState) -> Vec<Arc<GpuStream>> {
-    let all: Vec<Arc<GpuStream>> = streams().values().filter_map(Weak::upgrade).collect();
+    let all: Vec<Arc<GpuStream>> =
+        streams().values().filter_map(|listed| listed.stream.upgrade()).collect();
     all.into_iter().filter(|stream| std::ptr::eq(Arc::as_ptr(&stream.device), device)).collect()
 }
 
-fn streams() -> BackendGuard<'static, BTreeMap<StreamId, Weak<GpuStream>>> {
+fn streams() -> BackendGuard<'static, BTreeMap<StreamId, Listed>> {
     STREAMS.lock()
 }
 

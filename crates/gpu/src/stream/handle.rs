@@ -175,7 +175,7 @@ impl RawStream for GpuStreamHandle {
         self.0.record_death_locked(event.event.make_wait(self.0.raw_stream(), token))?;
         // The event has its own position, so a stream that waits for this one waits for the event
         // too.
-        self.0.enter_action(&mut state, action);
+        self.0.enter_wait(&mut state, action);
         Ok(())
     }
 
@@ -189,6 +189,11 @@ impl RawStream for GpuStreamHandle {
 
     fn completed(&self) -> Position {
         self.0.completed()
+    }
+
+    #[inline]
+    fn fallible_upto(&self) -> Position {
+        self.0.fallible.upto()
     }
 
     fn synchronize_to(&self, position: Position) -> Result<(), BackendError> {

@@ -310,6 +310,12 @@ impl InFlightList {
         is_needed
     }
 
+    /// Counts a wait that needs no completion. Returns whether it is time to complete operations.
+    pub(super) fn count_wait(&mut self) -> bool {
+        self.added += 1;
+        self.is_reap_due()
+    }
+
     /// Whether it is time to complete finished operations. Then it is not again until as many have
     /// been added.
     pub(super) fn is_reap_due(&mut self) -> bool {

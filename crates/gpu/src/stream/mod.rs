@@ -5,6 +5,7 @@
 //! | `gpu_stream` | what a stream's handles and events share: positions, recording, freeing |
 //! | `in_flight` | operations in flight whose completion needs the host; data only |
 //! | `completion` | waits, polls, and the host's part of finished operations |
+//! | `fallible` | which work can fail although its device lives on |
 //! | `submit` | checks work and queues it |
 //! | `read`, `write` | copies of a few bytes |
 //! | `chain` | chains: a graph, or their steps one by one |
@@ -19,6 +20,7 @@ mod chain;
 mod completion;
 mod driver_event;
 mod event;
+mod fallible;
 mod gpu_stream;
 mod handle;
 mod in_flight;

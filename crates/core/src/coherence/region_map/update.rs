@@ -2,8 +2,8 @@
 //!
 //! An update first computes all new values. It then stores them in the cheapest way that keeps the
 //! map small. If no value changes, it stores nothing. If the region contains the whole background,
-//! it changes the background. If the region gets a single value, it stores one box. Otherwise it
-//! changes box by box.
+//! a map that merges boxes changes the background. If the region gets a single value, it stores one
+//! box. Otherwise it changes box by box.
 
 use smallvec::SmallVec;
 
@@ -97,14 +97,32 @@ impl<V: Clone + PartialEq, const MERGES: bool> RegionMap<V, MERGES> {
         if !gap_changes && changes.list.iter().all(|change| self.has_value(change)) {
             return;
         }
+        if !MERGES
+            && clip.is_whole(&self.shape)
+            && let Some(value) = common_value(changes, gap.as_ref())
+        {
+            return self.set_all(value);
+        }
         match gap {
-            Some(value) if gap_changes && self.holds_background(clip, changes.elements) => {
+            // A map that merges none keeps a box for each region that is updated again and again.
+            Some(value)
+                if MERGES && gap_changes && self.holds_background(clip, changes.elements) =>
+            {
                 self.change_background(clip, changes, value);
             }
             gap => match common_value(changes, gap.as_ref()) {
                 Some(value) => self.set_region(clip, changes, value),
                 None => self.change_parts(clip, changes, gap.filter(|_| gap_changes)),
             },
+        }
+    }
+
+    /// Gives every element one value.
+    fn set_all(&mut self, value: V) {
+        self.background = value;
+        if let Some(boxes) = &mut self.exceptions {
+            boxes.clear();
+            boxes.shrink();
         }
     }
 
