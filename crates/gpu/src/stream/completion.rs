@@ -283,7 +283,7 @@ impl GpuStream {
     /// Returns the actions whose values must be dropped after the completion lock is released.
     fn run_actions_locked(&self, upto: Position) -> Vec<CompletionAction> {
         // The completion lock is held, so no other thread runs an action of earlier work.
-        if self.state().in_flight.is_empty() {
+        if self.state().in_flight.complete_if_empty() {
             self.completed.fetch_max(upto.0, Ordering::AcqRel);
             return Vec::new();
         }

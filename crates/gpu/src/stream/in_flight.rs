@@ -331,6 +331,14 @@ impl InFlightList {
         self.operations.is_empty()
     }
 
+    /// Whether there is no operation to complete. Then waits are counted anew.
+    pub(super) fn complete_if_empty(&mut self) -> bool {
+        if self.is_empty() {
+            self.added = 0;
+        }
+        self.is_empty()
+    }
+
     pub(super) fn len(&self) -> usize {
         self.operations.len()
     }
