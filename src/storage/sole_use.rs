@@ -145,7 +145,7 @@ impl<'a> StateGuard<'a> {
         };
         let is_sole = uses.conflicts_only_with(Access::Overwrite, key)
             && content.is_valid(location)
-            && !state.expects_waits()
+            && !state.expects_waits_for(key)
             && !state.is_watched()
             && !state.has_new_failures();
         if is_sole {
@@ -173,7 +173,7 @@ impl StateGuard<'_> {
         let Summarised { sole, state } = &mut *self.summarised;
         let Some(key) = state.find_key(stream) else { return };
         // What is often so if several streams use the array comes first.
-        let is_sole = !state.expects_waits()
+        let is_sole = !state.expects_waits_for(key)
             && stream.work_fails_as_one()
             && !state.is_watched()
             && !state.has_new_failures()

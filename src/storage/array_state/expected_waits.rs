@@ -49,6 +49,12 @@ impl ExpectedWaits {
         *self.flags(kind) |= flag(key);
     }
 
+    /// Whether another stream is expected to wait for any use of the stream with this key.
+    #[inline]
+    pub(super) fn include(&self, key: StreamKey) -> bool {
+        (self.for_reads | self.for_writes) & flag(key) != 0
+    }
+
     /// Whether another stream is expected to wait for this use. Clears the flag.
     #[inline]
     pub(super) fn take(&mut self, key: StreamKey, kind: UseKind) -> bool {

@@ -132,9 +132,10 @@ impl ArrayState {
             && self.find_key(stream).is_some_and(|key| self.expected_waits.take(key, kind))
     }
 
-    /// Whether another stream is expected to wait for a use of any stream.
-    pub(crate) fn expects_waits(&self) -> bool {
-        !self.expected_waits.is_none()
+    /// Whether another stream is expected to wait for a use of the stream with this key.
+    #[inline]
+    pub(crate) fn expects_waits_for(&self, key: StreamKey) -> bool {
+        self.expected_waits.include(key)
     }
 
     /// Whether a use has completed and its work has not failed. Later uses do not wait for such a

@@ -325,12 +325,12 @@ impl PartUses {
         self.writer_streams.are_only(stream) && self.reader_streams.are_only(stream)
     }
 
-    /// Looks for the streams of the uses that are left. Each time after as many writes again, so
-    /// that a write costs little more. Removes reads that later writes are ordered after only if
-    /// all writes are on `stream`: else they would be added again.
+    /// Looks for the streams of the uses that are left. Each time after as many writes as there are
+    /// boxes, so that a write costs little more. Removes reads that later writes are ordered after
+    /// only if all writes are on `stream`: else they would be added again.
     #[cold]
     fn recount_streams(&mut self, stream: StreamKey) {
-        self.recount_at = 2 * self.writes;
+        self.recount_at = self.writes + RECOUNTED_MIN.max(self.box_count() as u64);
         self.set_writer_streams();
         if self.writer_streams.are_only(stream) && !self.reader_streams.are_only(stream) {
             self.retire_readers(&self.whole(), &|_| false);

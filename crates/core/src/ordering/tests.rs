@@ -409,3 +409,25 @@ fn what_is_known_of_a_region_changes_nothing_however_old_it_is() {
     }
     assert!(own_count > 20, "{own_count}");
 }
+
+/// However many writes came before, those of one stream are known to be alone again soon after they
+/// have replaced another's.
+#[test]
+fn a_stream_is_known_to_be_alone_soon_after_another_wrote() {
+    let tile = |number: u64| {
+        let row = number % 4;
+        Region::new(&[Span::new(row, row + 1, 1), Span::new(0, 2, 1)])
+    };
+    for before in [10, 1_000] {
+        let (mut uses, [own, other]) = (Uses::default(), [0, 1].map(StreamKey::at));
+        let mut write = |stream, step: u64| {
+            let mark = Mark::write(stream, Position(step));
+            uses.record(&SHAPE, Some(&tile(step)), Access::Overwrite, mark);
+            uses.are_only_on(own)
+        };
+        (1..before).for_each(|step| _ = write(own, step));
+        assert!(!write(other, before));
+        let until = (1..100).find(|step| write(own, before + step));
+        assert!(until.is_some_and(|steps| (4..=12).contains(&steps)), "{until:?} after {before}");
+    }
+}

@@ -2,13 +2,14 @@
 //!
 //! What fails on a GPU ends its context, with all work in flight on all of its streams. So work
 //! need not name what it reads from on the same GPU: if that fails, so does the work itself, and
-//! nothing runs later. What can fail alone is work that reads from another device, which may die by
-//! itself; work that names such work; and work of a stream that other code has too, which
-//! `nccl::abort` declares to have failed. Once any failure is recorded, all work counts as such:
-//! some is recorded without an end of the context, as of steps of a chain that the driver refused.
+//! nothing runs later. What can fail alone is work that names unfinished work of another device,
+//! which may die by itself; work that names such work; and work of a stream that other code has
+//! too, which `nccl::abort` declares to have failed. Once any failure is recorded, all work counts
+//! as such: some is recorded without an end of the context, as of steps of a chain that the driver
+//! refused.
 //!
-//! Work that was queued on a stream before other code got it is not named, and need not be: what an
-//! abort ends was queued later.
+//! Work that was queued on a stream before other code got it is not named. An abort may declare it
+//! to have failed although it runs; then what other streams read from it is right, and is not lost.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
