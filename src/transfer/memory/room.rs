@@ -18,6 +18,8 @@ struct Search {
     kept: Kept,
     /// Copies to the host, after which more copies may be evicted.
     arriving: Queued,
+    /// Whether a copy was used or given up after it was ranked, and so passed over.
+    has_passed_over: bool,
 }
 
 /// Copies in use, which may be evicted once they are not.
@@ -48,11 +50,11 @@ impl<'a> Searches<'a> {
     pub(super) fn make_room(&mut self, missing_bytes: u64) -> bool {
         // Write-backs that are complete give back their staging memory.
         self.device.backend().reap();
-        let Search { freed_bytes, kept, arriving } = self.search(missing_bytes);
+        let Search { freed_bytes, kept, arriving, has_passed_over } = self.search(missing_bytes);
         if freed_bytes > 0 {
             self.wait_for_frees();
         }
-        if freed_bytes > 0 || self.wait(&arriving) {
+        if freed_bytes > 0 || has_passed_over || self.wait(&arriving) {
             self.before = None;
             return true;
         }
@@ -90,7 +92,7 @@ impl<'a> Searches<'a> {
                 self.device.keep_eviction_queue(known);
                 return search;
             }
-            (search.kept, search.arriving) = Default::default();
+            search = Search { freed_bytes: search.freed_bytes, ..Search::default() };
         }
         let mut ranked = self.rank_all();
         self.evict_from(&mut ranked, missing_bytes, &mut search);
@@ -103,11 +105,18 @@ impl<'a> Searches<'a> {
         while search.freed_bytes < missing_bytes
             && let Some(known) = queue.pop_front()
         {
-            let Some(array) = known.array.upgrade() else { continue };
+            let Some(array) = known.array.upgrade() else {
+                search.has_passed_over = true;
+                continue;
+            };
             let except = self.except_of(&array);
             let lacking_bytes = missing_bytes - search.freed_bytes;
             let next = known.next_part(&array, self.device, except, lacking_bytes);
-            let Some((part, rest)) = next else { continue };
+            let Some((part, rest)) = next else {
+                // The request's own array is passed over each time.
+                search.has_passed_over |= except.is_none();
+                continue;
+            };
             rest.into_iter().for_each(|rest| queue.push_front(rest));
             match evict(&array, self.device, &part, except, self.site) {
                 Eviction::Nothing => continue,
