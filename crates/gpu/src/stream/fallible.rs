@@ -25,6 +25,7 @@ pub(super) struct Fallible {
 }
 
 impl Fallible {
+    #[cfg(feature = "cuda")]
     pub(super) fn share(&self) {
         self.is_shared.store(true, Ordering::Relaxed);
     }
