@@ -23,7 +23,7 @@ struct Known {
     _reason: &'static str,
 }
 
-const KNOWN: [Known; 8] = [
+const KNOWN: [Known; 10] = [
     Known {
         architecture: "sm_",
         text: "mma.h",
@@ -35,6 +35,18 @@ const KNOWN: [Known; 8] = [
         text: "__builtin_memcpy",
         log: "\"__builtin_memcpy\" is undefined",
         _reason: "the declarations for AMD's compilers name what only they and the host's have",
+    },
+    Known {
+        architecture: "sm_",
+        text: "__builtin_va_list",
+        log: "\"__builtin_va_list\" is undefined",
+        _reason: "kernels that end a launch name builtins that only the host's compilers have",
+    },
+    Known {
+        architecture: "sm_",
+        text: "void memset(float",
+        log: "cannot determine which instance of overloaded function \"memset\"",
+        _reason: "the kernel has the name of one of NVRTC's functions",
     },
     Known {
         architecture: "sm_",
