@@ -69,7 +69,7 @@ const HEAP: &str = "`malloc` in kernels is not there";
 const BUILTINS: &str = "its source names builtins that only the host's compilers have";
 const REMOVED: &str = "the test has removed the header that it includes";
 
-pub(crate) const KNOWN: [Entry; 42] = [
+pub(crate) const KNOWN: [Entry; 44] = [
     entry("kernel", "sincosf(in[i], &io[i + bad]", Known::Ulp(1), FUNCTION),
     entry("kernel", "sincosf(in[i], &sine[threadIdx.x]", Known::Differs, IN_SUMS),
     entry("functions", "tgamma", Known::Differs, IN_SUMS),
@@ -106,6 +106,8 @@ pub(crate) const KNOWN: [Entry; 42] = [
         "it ends after 2^32 rounds, which the host's compiler skips",
     ),
     entry("beyond", "x[0] = x[2]", Known::NotRun, "it reads behind its argument, as it is to"),
+    entry("unset", "", Known::Differs, "it reads a variable that nothing has set"),
+    entry("bounded", "", Known::NotRun, "it asks for more shared memory than a GPU has"),
     entry("ends", "malloc(", Known::NotRun, HEAP),
     entry("kernel", "malloc(", Known::NotRun, HEAP),
     entry("set", "value.h", Known::NotCompiled, REMOVED),
